@@ -1,4 +1,4 @@
-"""Choice of the engine of a launch before a model loads, and the combinations that are refused."""
+"""Selection of a launch's engine before a model loads, and checks for unsupported combinations."""
 
 from __future__ import annotations
 

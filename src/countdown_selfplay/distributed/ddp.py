@@ -33,7 +33,7 @@ class Engine:
     accelerator: Any
     policies: PolicySet
     wrapped: Callable[[], nn.Module]
-    """Returns the module as the engine runs it, before training the policies' module. Set by the trainer."""
+    """Function that returns the module as the engine runs it (before training: the policies'). Set by the trainer."""
 
     def bind(self, accelerator: Any, policies: PolicySet | None, max_grad_norm: float | None) -> None:
         """Connect to the Trainer's accelerator, and check that this engine is active. `policies`: None for a trainer
@@ -77,11 +77,11 @@ class Engine:
                 module.to(home)
 
     def sampling(self) -> AbstractContextManager[Any]:
-        """Prepare what the active role samples with, inside the block."""
+        """Prepare the weights with which the active role samples, inside the block."""
         return nullcontext()
 
     def no_sync(self, model: nn.Module) -> AbstractContextManager[Any]:
-        """Keep gradients on their process inside the block: not for the last micro-batch of a step."""
+        """Disable the exchange of gradients inside the block, for all micro-batches of a step but the last."""
         return cast("AbstractContextManager[Any]", self.accelerator.no_sync(model))
 
     def before_backward(
@@ -99,7 +99,7 @@ class Engine:
         return clip_roles(optimizer, settings, held)
 
     def full_state(self) -> Mapping[str, Any] | None:
-        """Return the module's whole state dict if no process holds it, else None. All processes must call."""
+        """Return the module's whole state dict if no process holds it, else None. All processes must call it."""
         return None
 
     def before_save(self, optimizer: Any) -> None:
@@ -118,7 +118,7 @@ def clip_roles(
     optimizer: torch.optim.Optimizer, settings: Mapping[str, Role], dropped: frozenset[str] = frozenset()
 ) -> dict[str, float]:
     """Clip each role's gradient at its separate norm and return the norms before clipping. Roles in `dropped` had no
-    signal: their gradients are set to None, so that the optimizer leaves their parameters and moments unchanged."""
+    credited sample: their gradients are set to None, so that the optimizer leaves parameters and moments unchanged."""
     by_role: dict[str, list[torch.nn.Parameter]] = {}
     for group in optimizer.param_groups:
         by_role.setdefault(group["role"], []).extend(p for p in group["params"] if p.grad is not None)

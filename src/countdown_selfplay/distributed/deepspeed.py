@@ -32,8 +32,8 @@ def deepspeed_settings(args: Any) -> dict[str, Any] | None:
 
 
 class ZeroEngine(Engine):
-    """Engine of DeepSpeed. Unlike under DDP, one clip applies to all roles and a role without signal is held inside
-    backward, where the step happens; ZeRO-3 needs every role in the first micro-batch."""
+    """Engine of DeepSpeed. Unlike under DDP, one clip applies to all roles and a role without credited samples is held
+    inside backward, where the step happens; ZeRO-3 needs every role in the first micro-batch."""
 
     optimizer_file = "latest"  # DeepSpeed's pointer to its folder of shards
 
@@ -71,7 +71,7 @@ class ZeroEngine(Engine):
         return _trl.inference_copy(model, self.accelerator, "deepspeed")
 
     def sampling(self) -> AbstractContextManager[Any]:
-        """Show TRL the active policy's weights alone: it gathers all that the engine has."""
+        """Limit TRL, which gathers all weights that it sees, to those of the active policy, inside the block."""
         engine, module = self.wrapped(), self.policies.module
         own = {"parameters": lambda: getattr(module, "policy", module).parameters()}
         return _trl.swapped(engine, own if self.stage == 3 and engine is not module else {})
@@ -104,8 +104,8 @@ class ZeroEngine(Engine):
         return loss
 
     def before_last_backward(self, optimizer: Any, held: frozenset[str]) -> None:
-        """Hold weights and moments of roles without signal: DeepSpeed gives its flat parameters a gradient inside its
-        step, where the optimizer does not see it."""
+        """Keep weights and moments of the `held` roles unchanged: DeepSpeed gives its flat parameters a gradient
+        inside its step, where the optimizer does not see it."""
         while hasattr(optimizer, "optimizer"):  # inside accelerate's wrapper and DeepSpeed's
             optimizer = optimizer.optimizer
         while self.hooks:

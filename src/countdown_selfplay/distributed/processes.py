@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Processes:
-    """Rank and world size of a run. device: of its tensors. in_step: whether all processes must take the same
-    generation steps, because none holds whole weights. All processes call `gather`, `total`, `wait` and `together`,
-    equally often and in the same order."""
+    """Rank, world size and device of a process of a run. in_step: whether all processes must take the same generation
+    steps, because none holds whole weights. All processes call `gather`, `total`, `wait` and `together`, equally often
+    and in the same order."""
 
     rank: int = 0
     world: int = 1

@@ -1,4 +1,4 @@
-"""Games by name. A game plays one round of self-play; it sees a Round and never the Trainer."""
+"""Registry of games. A game plays one round of self-play; it receives a Round and never the Trainer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GAMES: Registry[Any] = Registry(
 
 
 def game_class(name: str) -> Any:
-    """Return the class of a game's name. UnknownNameError suggests the nearest name."""
+    """Return the class of the game called `name`. Raises UnknownNameError, which suggests the nearest name."""
     return GAMES.load(name)
 
 

@@ -1,4 +1,4 @@
-"""The Critic-Discernment Game (Wang et al. 2025): solve, criticise, revise."""
+"""Critic-Discernment Game (Wang et al. 2025): solve, criticise, revise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CRITICS = ("helpful", "misleading")
 
 @dataclass(frozen=True)
 class Episode:
-    """One revision: its first answer, its critique and its outcome."""
+    """Revision of an answer: its first answer, its critique and its outcome."""
 
     first: int
     """Index among this process's first answers."""
@@ -32,11 +32,11 @@ class Episode:
     critique: int
     """Index among that critic's critiques on this process."""
     outcome: str
-    """corrected, not_corrected (of a wrong first answer); resisted, kept, misled, unclear (of a right one)."""
+    """Label: corrected, not_corrected (first answer wrong); resisted, kept, misled or unclear (first answer right)."""
 
     @property
     def success(self) -> bool:
-        """Whether the prover ends with the right answer, after a wrong or a right first one."""
+        """Whether the revision corrects a wrong first answer, keeps a right one, or rejects the critique of it."""
         return self.outcome in ("corrected", "resisted", "kept")
 
 
@@ -44,9 +44,9 @@ def outcome_of(was_right: bool, is_right: bool, rejections: int, hinted: bool = 
     """Return the outcome of a revision from the first answer's correctness, the verdict of the revision, the number of
     its rejections of the critique in the requested form, and whether it rejects in another form (hinted).
 
-    As in the authors' code, a resisted revision has exactly one rejection, whatever its new answer; corrected and
-    misled ones have none in any form. Several or unboxed rejections are neither. A revision of a right answer without
-    any answer counts as misled."""
+    As in the code of Wang et al., a resisted revision has exactly one rejection, whatever its new answer; corrected
+    and misled ones have none in any form. Several or unboxed rejections are neither. A revision of a right answer
+    without any answer counts as misled."""
     rejects = bool(rejections) or hinted
     if not was_right:
         return "corrected" if is_right and not rejects else "not_corrected"
@@ -56,7 +56,7 @@ def outcome_of(was_right: bool, is_right: bool, rejections: int, hinted: bool = 
 
 
 def critique_of(domain: Any) -> Critique:
-    """Return the domain's part for critiques. Raises ConfigError without one."""
+    """Return the domain's `critique` interface. Raises ConfigError without one."""
     if domain.critique is None:
         raise ConfigError(
             f"The game critic_discernment needs a domain whose answers can be criticised (`critique`, "
@@ -76,11 +76,11 @@ class CriticDiscernment(BaseGame):
     one the share that give it up. Unreadable critiques are not shown and get 0. Reward functions are only logged. A
     run may omit one critic (the ablations of section 5.2): its answers are not criticised.
 
-    eta: weight of a right first answer; the paper gives no value. revisions: per critique; the number of critiques per
-    answer is the critics' num_generations (the paper: 4 answers, 8 helpful or 4 misleading critiques, 4 revisions).
-    Without any critic, as IteratedSelfPlay plays for baselines, there are only answers. first_credit: "game", equation
-    1, or "answer", whether the first answer is right (the filter of appendix B, for objectives that imitate). A round
-    has problems_per_round questions; the number of critiques follows from the answers."""
+    eta: weight of a right first answer; Wang et al. give no value. revisions: number per critique; the number of
+    critiques per answer is the critics' num_generations (Wang et al.: 4 answers, 8 helpful or 4 misleading critiques,
+    4 revisions). Without any critic, in the baselines of IteratedSelfPlay, there are only answers. first_credit:
+    "game", equation 1, or "answer", whether the first answer is right (the filter of appendix B, for objectives that
+    imitate). A round has problems_per_round questions; the number of critiques follows from the answers."""
 
     roles: ClassVar = {
         "prover": "answers, and revises its answer after a critique",
@@ -230,8 +230,8 @@ class CriticDiscernment(BaseGame):
         return second, episodes, critiques
 
     def planned(self, problems: int, group: Mapping[str, int]) -> dict[str, int]:
-        """Return the largest numbers of samples: a critic's if all answers are of its type, the prover's if all are of
-        the type with most critiques."""
+        """Return each player's largest number of samples: a critic's if all answers are of its type, the prover's if
+        all are of the type with most critiques."""
         prover = next(player for player in group if player.split("/")[0] == "prover")
         answers = problems * group[prover]
         most = {player: answers * samples for player, samples in group.items() if player != prover}

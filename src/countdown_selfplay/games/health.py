@@ -105,7 +105,7 @@ def solve_rate_health(solve_rate_P: np.ndarray, kept: int, easy_above: float, at
 def prover_health(
     round: Round, answers: Rollout, advantages_B: torch.Tensor, of_data: Sequence[bool] | None = None
 ) -> dict[str, Any]:
-    """Return metrics of a prover's answers on all processes, whose sums are gathered once. of_data: indices of this
+    """Return metrics of a prover's answers on all processes, whose sums are gathered once. of_data: mask of this
     process's problems that are of the data set; None: all."""
     verdicts = answers.verdicts or []
     votes = [v.vote for v in verdicts if hasattr(v, "vote")]
@@ -176,9 +176,9 @@ def examples(
     problems: Sequence[Any],
     more: Sequence[dict[str, Any]] = (),
 ) -> list[dict[str, Any]]:
-    """Return the first few samples of this process, spread over its groups, for samples.jsonl, with `rung` if the
-    domain has several. The completion of an episode is its moves, one per line, its prompt that of the first; `moves`
-    are its moves with the state before each. more: further columns, per sample."""
+    """Return at most `count` samples of this process, spread over its groups, for samples.jsonl, with `rung` if the
+    domain has several. The completion of an episode is its moves, one per line, and its prompt is the first move's;
+    `moves` are its moves with the state before each. more: further columns, per sample."""
     rollout = turn.rollout
     count, rungs = min(count, len(rollout.texts)), has_rungs(round.domain)
     episodes = rollout.steps if isinstance(rollout, Episodes) else []
@@ -243,7 +243,7 @@ def frontier_of(low: float | None, high: float | None) -> Frontier | None:
 
 
 def in_frontier(frontier: Frontier, problem_of: Sequence[int | None], solve_rate_P: np.ndarray) -> np.ndarray:
-    """Return the played proposals whose solve rate is in the frontier, (N) bools."""
+    """Return a mask, (N), of the played proposals whose solve rate is in the frontier."""
     low, high = frontier
     return np.array([i is not None and low <= solve_rate_P[i] <= high for i in problem_of], dtype=bool)
 
@@ -257,8 +257,8 @@ def frontier_share(proposals: Sequence[Proposal], played: Sequence[bool], inside
 def wanted_answers(
     trains_on: str, frontier: Frontier | None, solve_rate_P: np.ndarray, correct_MPG: np.ndarray
 ) -> list[bool] | None:
-    """Return the problems on whose answers provers may train, (P) bools. all: None; nontrivial: neither none nor all
-    answers of all provers are right; frontier: the solve rate is in the frontier."""
+    """Return a mask, (P), of the problems on whose answers provers may train. all: None; nontrivial: neither none nor
+    all answers of all provers are right; frontier: the solve rate is in the frontier."""
     if trains_on == "nontrivial":
         rate_P = solve_rates(correct_MPG)
         return ((rate_P > 0) & (rate_P < 1)).tolist()

@@ -1,5 +1,5 @@
-"""The round of Allen and Ståblein, section 3.2: propose, solve, learn. Multimodal LLM Self-Play, SGS and Task
-Difficulty and Diversity use it with other settings, proposers and guides."""
+"""Game of Allen and Ståblein, section 3.2: propose, solve, learn. Multimodal LLM Self-Play, SGS and Task Difficulty
+and Diversity use it with other settings, proposers and guides."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ class Slots:
     """Number of proposals, which come first in `problems`."""
     randoms: int
     mastered: frozenset[str]
-    """Keys on which the first prover's objective trains no more."""
+    """Keys of the problems on which the first prover's objective no longer trains."""
 
     @property
     def problem_of(self) -> list[int | None]:
-        """Return the index in `problems` of each proposal; None: not played."""
+        """Index in `problems` of each proposal; None: not played."""
         return [None if index is None or index >= self.kept else index for index in self.admission.problem_of]
 
     @property
     def sources(self) -> list[str]:
-        """Return the source of each problem."""
+        """Source of each problem: proposal, random, target or data."""
         beside = len(self.problems) - self.kept - self.randoms
         given = "data" if self.targets is None else "target"
         return ["proposal"] * self.kept + ["random"] * self.randoms + [given] * beside
@@ -168,9 +168,9 @@ class ProposeAndSolve(BaseGame):
     def _reward(
         self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome
     ) -> tuple[Outcome, dict[str, Any]]:
-        """Return the rewards of the proposals: by solve rate if played, by the reward's `invalid_reward` or the
-        setting of that name if refused. An admitted one without a slot has no reward and is not part of a baseline,
-        unless `unplayed_reward` is set."""
+        """Return the outcome with the proposals' rewards, and metrics. A played proposal is rewarded by solve rate, a
+        refused one by the reward's `invalid_reward` or the setting of that name. An admitted one without a slot has no
+        reward and is not part of a baseline, unless `unplayed_reward` is set."""
         metrics: dict[str, Any] = {"round/random_slots": slots.randoms} if slots.randoms else {}
         if not slots.proposals:
             return outcome, metrics
@@ -323,14 +323,14 @@ def _judged(answers: Rollout) -> list[tuple[list[bool], str | None]]:
     return [(bits[i : i + answers.n], text) for i, text in zip(groups, first, strict=True)]
 
 
-def _whole(count: float) -> int:  # in methods `round` is the round
+def _whole(count: float) -> int:  # in methods the argument `round` hides the built-in
     return round(count)
 
 
 def progress_of(round: Round, answers: Sequence[Rollout], kept: int, of: str = "answers") -> np.ndarray:
-    """Return `Round.progress`, (kept), in nats: the mean over right answers, or with of="objective" over all, then
-    over provers; 0 without such an answer or an optimizer step. answers: one rollout per prover, of this process's
-    problems."""
+    """Return the learning progress (`Round.progress`) of the first `kept` problems, in nats: the mean over right
+    answers, or with of="objective" over all, then over provers; 0 without such an answer or an optimizer step.
+    answers: one rollout per prover, of this process's problems."""
     known_MP = []
     for rollout in answers:
         weights_B = round.credit(rollout).advantages_B if of == "objective" else None

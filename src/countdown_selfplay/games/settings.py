@@ -15,7 +15,7 @@ _REWARD = Range(-LARGEST_REWARD, LARGEST_REWARD, "Allen and Ståblein use 0")
 
 @dataclass
 class Settings:
-    """Arguments of the game propose_and_solve: fields of the configuration."""
+    """Arguments of the game propose_and_solve, which are fields of the configuration."""
 
     anchor_fraction: float = option(
         0.5, "Least share of the prover's problems that come from the data set ('mix' in Allen and Ståblein).", _SHARE

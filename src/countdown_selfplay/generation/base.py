@@ -14,9 +14,9 @@ from ..policies import PolicySet
 
 @dataclass(frozen=True)
 class SamplingContext:
-    """Settings and objects of a run that the backends read. ends: ids that end a completion of any role. stops: role
-    -> strings that end one of its completions. key: returns the parts of the seed that differ between turns of a role.
-    record: records a metric of the current round."""
+    """Settings and objects of a run that the backends read. ends: token ids that end a completion of any role. stops:
+    role -> strings that end one of its completions. key: returns the parts of the seed that differ between turns of a
+    role. record: records a metric of the current round."""
 
     args: JointSelfPlayConfig
     roles: Mapping[str, Role]
@@ -48,8 +48,8 @@ class Sampler(ABC):
 
 
 class Generate(Sampler):
-    """Samples by the trained model's own `generate`, from the weights and the code of the loss: there is no second
-    policy to correct for, and no second pass for log-probs."""
+    """Generation backend that calls the trained model's `generate`, with the weights and the code of the loss: neither
+    a correction for a second policy nor a second pass for log-probs is needed."""
 
     def begin(self, role: str, step: int) -> dict[str, Any]:
         return {}

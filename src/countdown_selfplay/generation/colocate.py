@@ -1,4 +1,4 @@
-"""One vLLM engine in the training process, for all roles; TRL's VLLMGeneration drives it."""
+"""Sampling by one vLLM engine in the training process, for all roles; TRL's VLLMGeneration drives it."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ ENGINE = "engine"
 
 
 class Colocate(VLLMSampler):
-    """`full`: a role's weights are pushed in memory before its turn, unless the engine holds them already. `tied`: the
-    same, which makes one push a round. `lora`: the base stays in the engine, and plays frozen roles; every other role
-    has a LoRA request, renewed when its adapter has changed. The engine runs in this process and draws from the
-    process's generators, which are seeded for each turn."""
+    """Sampler with one vLLM engine in the training process. `full`, `tied`: a role's weights are pushed in memory
+    before its turn, unless the engine holds them already (`tied`: one push per round). `lora`: the base stays in the
+    engine and plays frozen roles; every other role has a LoRA request, renewed when its adapter has changed. The
+    engine draws from the process's generators, which are seeded for each turn."""
 
     def __init__(self, context: SamplingContext, engine: Engine, source: object) -> None:
-        """`engine`: wrapper of the trained module. `source`: the model as it was passed to the trainer."""
+        """Start the engine. `engine`: wrapper of the trained module. `source`: the model as passed to the trainer."""
         super().__init__(context)
         require_vllm(context.args)
         args, policies = context.args, context.policies
@@ -71,8 +71,8 @@ class Colocate(VLLMSampler):
         self.max_model_length = self.generation.llm.llm_engine.model_config.max_model_len
 
     def _start_weights(self, source: object, engine: Engine) -> str:
-        """The id or folder that the engine loads at its start: the one that the trainer was given, else a copy of the
-        model that was passed as an object, or that an adapter was merged into."""
+        """Return the id or folder from which the engine starts: that passed to the trainer, else a copy of the model
+        that was passed as an object, or into which an adapter was merged."""
         given: Any = self.context.args.model_init_kwargs  # TRL has read it from JSON
         if isinstance(source, str) and adapter_file(source, given or {}) is None:
             return source
@@ -89,7 +89,7 @@ class Colocate(VLLMSampler):
         return everyone[self.context.processes.rank - accelerator.local_process_index]
 
     def _revision(self, source: object) -> dict[str, str]:
-        """The hub revision that the trainer loaded: under `lora` the engine's base is never replaced."""
+        """Return the hub revision that the trainer loaded: under `lora` the engine's base is never replaced."""
         given: Any = self.context.args.model_init_kwargs  # TRL has read it from JSON
         revision = (given or {}).get("revision")
         if revision is None or not isinstance(source, str):
@@ -147,8 +147,8 @@ class Colocate(VLLMSampler):
 
 
 class SharedEngine:
-    """vLLM's LLM as the roles share it. Differs from LLM in that `generate` sends `lora_request` along, and that with
-    `keep_weights` a sleep moves the weights to the CPU (level 1) where TRL asks for them to be dropped (level 2)."""
+    """Wrapper of vLLM's LLM for all roles: `generate` passes `lora_request` on, and with `keep_weights` a sleep moves
+    the weights to the CPU (level 1) although TRL requests that they be dropped (level 2)."""
 
     def __init__(self, llm: Any, keep_weights: bool) -> None:
         self.llm, self.keep_weights = llm, keep_weights
@@ -177,8 +177,8 @@ def _check_unpacked(llm: Any) -> None:
 
 @contextmanager
 def _seeded(device: torch.device, *key: object) -> Iterator[None]:
-    """Every generator that vLLM draws from starts from `key`: torch's, and NumPy's, which gives its requests their
-    seeds where it samples with Triton. Afterwards their former states are back."""
+    """Seed by `key` every generator that vLLM draws from, inside the block: torch's, and NumPy's, which gives its
+    requests their seeds if it samples with Triton. Former states are restored after it."""
     kept = random.getstate(), np.random.get_state()
     np.random.seed(seed_from(*key, "numpy") % 2**32)
     try:

@@ -1,5 +1,5 @@
-"""vLLM servers outside the training processes, one for all roles or one per role, and the HTTP to them: time-outs, a
-bounded number of retries with growing pauses, then one clear error."""
+"""vLLM servers outside the training processes, one for all roles or one per role, and the HTTP client to them:
+time-outs, a bounded number of retries with growing pauses, then one error."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ _NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class UnknownModelError(GenerationError):
-    """The server does not know an adapter that it was sent: it has been started anew since."""
+    """Error of a server that does not know an adapter that it was sent, because it has restarted since."""
 
 
 class VLLMServerClient:
-    """One server. `lost`: a request has failed without an answer since the last look, so the server may be a new one.
+    """HTTP client of one server. `lost`: a request failed without an answer, so that the server may have restarted.
 
     Args:
-        url: such as http://127.0.0.1:8000.
+        url: address, such as http://127.0.0.1:8000.
         timeout: seconds that one attempt may take.
         retries: attempts after the first one.
         backoff: seconds before the first retry; `growth` times as long before each further one.
-        quiet: say nothing before a retry.
+        quiet: whether retries are not logged.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class VLLMServerClient:
         self.lost = False
 
     def pause(self, attempt: int) -> None:
-        """Wait before the attempt after the one numbered `attempt`, counted from 0."""
+        """Wait before the retry that follows attempt number `attempt`, counted from 0."""
         time.sleep(self.backoff * self.growth**attempt)
 
     def get(self, path: str) -> Any:
@@ -76,7 +76,7 @@ class VLLMServerClient:
         return self._insist("POST", path, body)
 
     def knows(self, path: str, body: dict[str, Any]) -> bool:
-        """Post; False if the server has no such path."""
+        """Post `body`; return False if the server has no such path, else True. Raises HTTPError for other refusals."""
         try:
             self._once("POST", path, body)
         except urllib.error.HTTPError as error:
@@ -149,7 +149,7 @@ class Server(VLLMSampler):
     completions and errors with the others."""
 
     def __init__(self, context: SamplingContext, engine: Engine) -> None:
-        """`engine`: wrapper of the trained module."""
+        """Connect to the servers. `engine`: wrapper of the trained module."""
         super().__init__(context)
         self.accelerator = engine.accelerator
         args, policies, device = context.args, context.policies, context.processes.device.type
@@ -179,7 +179,7 @@ class Server(VLLMSampler):
         self._folders = AdapterFolders(folder, policies)
         self._labels: dict[tuple[str, str], tuple[str, Path]] = {}  # (server, weights) -> adapter and its folder
         self._channels: dict[str, Any] = {}
-        self._marks: dict[str, str] = {}  # what the main process called the weights that it last sent to a server
+        self._marks: dict[str, str] = {}  # server -> the main process's name for the weights last sent to it
         self._lock = threading.Lock()
         tries = args.vllm_request_timeout, args.vllm_request_retries
         self.clients = {url: VLLMServerClient(url, *tries) for url in dict.fromkeys(self.urls.values())}
@@ -254,8 +254,8 @@ class Server(VLLMSampler):
                 ) from None
 
     def _send_weights(self, url: str, name: str) -> None:
-        """Whole weights by TRL's client. All processes take part; a failure anywhere is a failure everywhere, and is
-        tried again with a new channel."""
+        """Send whole weights by TRL's client. All processes call it; a failure on one is a failure on all, and is
+        retried with a new channel. Raises GenerationError after the last attempt."""
         args, client = self.context.args, self.clients[url]
         model = self.context.policies.module.policies[inner_name(name)]
         reason = ""
@@ -291,14 +291,14 @@ class Server(VLLMSampler):
         _trl.close_channel(self._channels.pop(url, None))
 
     def _mark(self, url: str) -> None:
-        """Have the server remember a name for the weights that it has now: one that is started anew knows none. A
-        vLLM without such names (404) is watched by failed requests alone."""
+        """Give the server a name for its current weights, which it loses at a restart. A vLLM without such names (404)
+        is monitored by failed requests alone."""
         mark = uuid.uuid4().hex
         if self.clients[url].knows("/update_weight_version", {"new_version": mark}):
             self._marks[url] = mark
 
     def _replaced(self, url: str) -> bool:
-        """Main process only: does the server have other weights than it was sent last?"""
+        """Return whether the server may lack the weights last sent to it. Only the main process calls it."""
         client = self.clients[url]
         if url in self._marks and client.get("/weight_info")["weight_version"] != self._marks[url]:
             client.lost = True
@@ -309,7 +309,7 @@ class Server(VLLMSampler):
     ) -> tuple[Any, ...]:
         processes = self.context.processes
         everyone = processes.gather([(prompts, int(torch.randint(2**31, ())))])
-        # Equal prompts in a row are one request; where processes meet, a new one begins.
+        # Adjacent equal prompts of one process are one request.
         runs = [[(ids, len(list(run))) for ids, run in itertools.groupby(own)] for own, _ in everyone]
         generators = [torch.Generator().manual_seed(seed) for _, seed in everyone]
         sampled = [(group, one) for own, one in zip(runs, generators, strict=True) for group in own]
@@ -321,8 +321,8 @@ class Server(VLLMSampler):
         return prompts, [ids for ids, _ in mine], [[[value] for value in logps] for _, logps in mine], None
 
     def complete(self, role: str, groups: list[tuple[list[int], int]], seeds: list[int]) -> list[dict[str, Any]]:
-        """Choices of all groups (a prompt and how many completions of it), in order. One request and one seed per
-        group: the server gives its n-th completion the seed + n."""
+        """Return the choices of all groups (a prompt and its number of completions), in order. A group has one request
+        and one seed: the server gives its n-th completion the seed + n."""
         settings, url = self.sampling_settings(role), self.urls[role]
         longest = max(len(ids) for ids, _ in groups)
         check_lengths(role, longest, settings["max_tokens"], self.models[url].get("max_model_len"))
@@ -337,7 +337,7 @@ class Server(VLLMSampler):
         try:
             futures = [executor.submit(ask, group, seed) for group, seed in zip(groups, seeds, strict=True)]
             found = [choice for future in futures for choice in future.result()]
-        finally:  # after an error without waiting for requests that have their own patience
+        finally:  # after an error, do not wait for the other requests' time-outs
             executor.shutdown(wait=False, cancel_futures=True)
         if not self.adapters and self._replaced(url):
             raise GenerationError(
@@ -356,13 +356,13 @@ class Server(VLLMSampler):
                 return client.post("/v1/completions", {"model": label, **body})["choices"]
             except UnknownModelError as error:
                 unknown = error
-                with self._lock:  # a server that was started anew: one thread sends the adapter, the others find it
+                with self._lock:  # a restarted server: one thread sends the adapter again
                     self._load(url, label, folder)
         raise unknown
 
 
 def _slim(choices: list[dict[str, Any]]) -> list[tuple[list[int], list[float | None]]]:
-    """Token ids and their log-probs; None where the server has none."""
+    """Return token ids and log-probs of each choice; a log-prob is None if the server has none."""
     found = []
     for choice in choices:
         logps = [None if v is None or v != v else v for v in choice["logprobs"]["token_logprobs"]]

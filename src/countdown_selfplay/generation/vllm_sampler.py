@@ -1,4 +1,4 @@
-"""Parts of both vLLM backends: when weights must be pushed, adapters as PEFT folders, a turn's settings and limits."""
+"""Common parts of the vLLM backends: changed weights, adapters as PEFT folders, settings and limits of a turn."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from .base import Sampler, SamplingContext
 
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 BARRED = -100.0
-"""vLLM's least bias, under which no token is drawn."""
+"""Lowest logit bias of vLLM, at which a token is never drawn."""
 
 
 class VLLMSampler(Sampler):
-    """Base of the vLLM backends: knows for every place that can hold weights which ones it holds."""
+    """Base class of the vLLM backends; it records which weights each engine, adapter slot or server holds."""
 
     def __init__(self, context: SamplingContext) -> None:
         super().__init__(context)
@@ -45,7 +45,7 @@ class VLLMSampler(Sampler):
             )
         self.adapters = isinstance(context.policies, LoraPolicies)
         self.asked: Mapping[str, Any] | None = None
-        """How an evaluation asks; None: as the roles sample."""
+        """Sampling settings of an evaluation; None: those of the roles."""
         self._held: dict[str, tuple[str, object]] = {}  # place -> name and fingerprint of its weights
 
     def begin(self, role: str, step: int) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class VLLMSampler(Sampler):
 
     @abstractmethod
     def push(self, name: str, role: str) -> bool:
-        """Make the engine of `role` sample with the weights called `name` as they are now. False if it did already."""
+        """Load the current weights called `name` into the engine of `role`; return False if it holds them already."""
 
     @abstractmethod
     def generate(
@@ -74,7 +74,7 @@ class VLLMSampler(Sampler):
 
     def stale(self, place: str, name: str) -> tuple[str, object] | None:
         """Return None if `place` holds the current weights called `name`, else their version, which it will hold once
-        pushed. All processes return alike: a push may gather shards, which all of them must join."""
+        pushed. All processes return the same: a push may gather shards, which all of them must join."""
         now = (name, self._state(name))
         changed = any(self.context.processes.gather([self._held.get(place) != now]))
         return now if changed else None
@@ -89,7 +89,7 @@ class VLLMSampler(Sampler):
         return fingerprint(parameter for _, parameter in policies.named_parameters(name))
 
     def renew(self, place: str, name: str, send: Callable[[], object]) -> bool:
-        """Have `place` hold the weights called `name`: by `send`, unless they are there already (False)."""
+        """Call `send` unless `place` holds the current weights called `name`; return whether it was called."""
         held = self.stale(place, name)
         if held is None:
             return False
@@ -99,11 +99,11 @@ class VLLMSampler(Sampler):
         return True
 
     def forget(self, place: str) -> None:
-        """Weights at `place` are gone: the next turn pushes."""
+        """Record that `place` holds no weights, so that the next turn pushes them."""
         self._held.pop(place, None)
 
     def sampling_settings(self, role: str) -> dict[str, Any]:
-        """SamplingParams of the role, by vLLM's names."""
+        """Return the SamplingParams of the role, by vLLM's names."""
         context = self.context
         how = self.asked or sampling_of(context.args, context.roles[role], context.stops(role))
         names = ("temperature", "top_p", "top_k", "repetition_penalty", "min_p")
@@ -117,8 +117,8 @@ class VLLMSampler(Sampler):
 
 
 class AsModel:
-    """Engine in place of the model of an evaluation; all but `generate` is the trained module's. Draws depend on
-    torch's generator, which an evaluation seeds for each batch."""
+    """Stand-in for the model in an evaluation whose `generate` calls the engine; all other attributes are the trained
+    module's. Draws depend on torch's generator, which an evaluation seeds for each batch."""
 
     def __init__(self, sampler: VLLMSampler, role: str, how: Mapping[str, Any]) -> None:
         self.sampler, self.role, self.how = sampler, role, how
@@ -141,7 +141,7 @@ class AsModel:
 
 
 def require_vllm(args: Any) -> None:
-    """MissingExtraError unless vLLM can be imported."""
+    """Raise MissingExtraError unless vLLM is installed."""
     if not _trl.vllm_installed():
         raise MissingExtraError(
             f"`generation_backend` ({args.generation_backend}) needs vLLM, which is not installed; "
@@ -150,7 +150,7 @@ def require_vllm(args: Any) -> None:
 
 
 def check_one_shape(models: Mapping[str, Any]) -> None:
-    """One engine has one architecture."""
+    """Raise ConfigError if the models' tensors differ in name or shape: one engine has one architecture."""
     shapes = {name: {key: tuple(p.shape) for key, p in m.named_parameters()} for name, m in models.items()}
     first, *others = shapes
     for other in others:
@@ -163,10 +163,9 @@ def check_one_shape(models: Mapping[str, Any]) -> None:
 
 @torch.no_grad()
 def fingerprint(parameters: Iterable[torch.nn.Parameter]) -> tuple[int, ...]:
-    """Which weights these are, told from the weights themselves: an optimizer step, a rollback, a resume and an edit
-    by hand all change it. Per tensor two sums of its bits read as integers, of the part that this process holds: over
-    all and over every other element, so that two entries that change places show too. It reads the weights once, which
-    is far cheaper than to push them."""
+    """Return a fingerprint of the weights, which an optimizer step, a rollback, a resume and a manual edit all change.
+    It holds two sums per tensor of the bits of this process's part, read as integers: over all elements and over every
+    other one, so that an exchange of two elements shows too. Reading weights is far cheaper than pushing them."""
     sums = []
     for parameter in parameters:
         shard: Any = parameter.to_local() if isinstance(parameter, DTensor) else parameter  # FSDP2
@@ -180,7 +179,7 @@ def fingerprint(parameters: Iterable[torch.nn.Parameter]) -> tuple[int, ...]:
 
 def check_lengths(role: str, longest: int, completion: int, max_model_length: int | None) -> None:
     """Raise GenerationError if a prompt of `longest` tokens and `completion` more are over `max_model_length`: vLLM
-    would shorten the completion without a word, or refuse the prompt each time that it is sent. `longest`: over all
+    would silently shorten the completion, or refuse the prompt each time that it is sent. `longest`: over all
     processes, so that they fail together."""
     if max_model_length is not None and longest + completion > max_model_length:
         raise GenerationError(
@@ -204,8 +203,8 @@ def check_woken(first: dict[str, float], found: Mapping[str, float]) -> None:
 
 
 def adapter_rank(policies: PolicySet) -> int:
-    """Return the largest rank among the adapters, rounded up to one that vLLM supports. ConfigError if vLLM would
-    ignore a part of an adapter."""
+    """Return the largest rank among the adapters, rounded up to one that vLLM supports. Raises ConfigError if vLLM
+    would ignore a part of an adapter."""
     largest = 1
     for name in policies.weight_names:
         config = policies.module.peft_config[inner_name(name)]
@@ -235,8 +234,8 @@ def adapter_rank(policies: PolicySet) -> int:
 
 
 def adapter_state(policies: PolicySet, name: str) -> dict[str, torch.Tensor]:
-    """The whole tensors of an adapter on every process, under any engine; the base is not gathered. All processes must
-    call."""
+    """Return the whole tensors of an adapter on every process, under any engine, without gathering the base. All
+    processes must call it."""
     state = {}
     for key, parameter in policies.named_parameters(name):
         whole: Any = parameter.full_tensor() if isinstance(parameter, DTensor) else parameter  # FSDP2
@@ -246,9 +245,9 @@ def adapter_state(policies: PolicySet, name: str) -> dict[str, torch.Tensor]:
 
 
 class AdapterFolders:
-    """Writes `<folder>/<weights>-<run>-<version>` and removes the version before the last one. A new version has a new
-    name, so that no cache of the engine (of adapters, or of prefixes) returns entries of the old one. The name holds
-    the run, because a server outlives it and would keep the last run's adapter."""
+    """Writer of adapters to `<folder>/<weights>-<run>-<version>` that keeps the last two versions. A new version has a
+    new name, so that no cache of the engine (of adapters, or of prefixes) returns entries of the old one. The name
+    holds the run, because a server may outlive it and would keep the last run's adapter."""
 
     def __init__(self, folder: Path, policies: PolicySet) -> None:
         self.folder, self.policies = folder, policies
@@ -257,7 +256,7 @@ class AdapterFolders:
         self._written: dict[str, list[Path]] = {}
 
     def write(self, name: str, state: dict[str, torch.Tensor]) -> tuple[str, int, Path]:
-        """(name of the version, its number, its folder). `state`: that of the adapter."""
+        """Write a new version; return its name, number and folder. `state`: tensors of the adapter."""
         self.version += 1
         label = f"{inner_name(name)}-{self.run}-{self.version}"
         target = self.folder / label

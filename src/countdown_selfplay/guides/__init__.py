@@ -1,4 +1,4 @@
-"""Guides by name: scores of proposals in addition to the provers' (SGS 2026, section 3.2)."""
+"""Registry of guides, which score proposals in addition to the provers (SGS 2026, section 3.2)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ GUIDES: Registry[Any] = Registry(
 
 
 def no_guide() -> None:
-    """Return None, the paper's ablation "no guide": R_solve alone."""
+    """Return None, for the ablation "no guide" of SGS: R_solve alone."""
 
 
 def make_guide(name: str, arguments: dict[str, Any] | None = None) -> Guide | None:
@@ -31,7 +31,7 @@ def make_guide(name: str, arguments: dict[str, Any] | None = None) -> Guide | No
 
 
 def check_guide(what: str, guide: Any, players: Mapping[str, Sequence[str]]) -> None:
-    """Raise ConfigError unless the guide is one (or None), and the role `guide` has a player exactly if it needs one.
+    """Raise ConfigError unless `guide` is a guide or None, and the role `guide` has a player exactly if it needs one.
     `players`: role -> its players."""
     if guide is not None:
         check_part(what, guide, BaseGuide, ("score",))

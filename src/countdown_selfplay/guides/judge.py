@@ -1,4 +1,4 @@
-"""Guide by a language model: that of SGS 2026, section 3.2, a copy of the initial model."""
+"""Guide that is a language model; in SGS 2026, section 3.2, a copy of the initial model."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,9 +13,9 @@ from . import targets_of
 
 
 class Judge(BaseGuide):
-    """R_guide = the score of a review that the role `guide` writes, with the rubrics in its prompt (appendix E.3). It
-    follows the provers, and reviews only problems with a right answer; one review each, NaN if unreadable. Several
-    guides are averaged. The paper's guide is frozen: `roles: {guide: {weights: start}}`; `model` names another one.
+    """Guide whose score, R_guide, is read from a review that the role `guide` writes, with the rubrics in its prompt
+    (SGS 2026, appendix E.3). It reviews only problems that a prover solved, once each; NaN if unreadable. Several
+    guides are averaged. The guide of SGS is frozen: `roles: {guide: {weights: start}}`; `model` names another one.
     54.7% of its reviews were readable before fine-tuning on 2,048 of them, 99% after."""
 
     scale = (0.0, 8.0)

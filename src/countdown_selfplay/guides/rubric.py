@@ -1,4 +1,4 @@
-"""Guide by the domain's exact rules, with the paper's rubric."""
+"""Guide that scores proposals by the domain's exact rules, with the rubric of SGS."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,8 +12,8 @@ from . import targets_of
 
 
 class Rubric(BaseGuide):
-    """R_guide = the score of the domain's `review(target, problem, solution)`, 0 to 8 (SGS 2026, appendix E.3,
-    equation 3). As in the paper's runs only problems with a right answer are reviewed; others get NaN."""
+    """Guide whose score, R_guide, is that of the domain's `review(target, problem, solution)`, 0 to 8 (SGS 2026,
+    appendix E.3, equation 3). As in the runs of SGS only problems with a right answer are reviewed; others get NaN."""
 
     scale = (0.0, 8.0)
 

@@ -72,7 +72,7 @@ def config_of(path: str) -> PretrainedConfig:
 
 
 def name_base(folder: Path, base: str) -> None:
-    """Write `base` into the config of the adapter in `folder`, with its newest revision."""
+    """Write `base`, without a revision, into the config of the adapter in `folder` as its base."""
     config = json_file(folder / CONFIG) | {"base_model_name_or_path": base, "revision": None}
     (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
@@ -102,7 +102,7 @@ def over_base(base: Any, path: str, tokenizer_length: int, kwargs: Mapping[str, 
 
 
 def merged(model: Any) -> Any:
-    """Return `model` with its adapters merged, those of a PEFT wrapper or of Transformers. Raises ConfigError for an
+    """Return `model` with the adapters of PEFT's wrapper or of Transformers merged into it. Raises ConfigError for an
     adapter that weights cannot represent."""
     if isinstance(model, PeftModel):
         kind = model.peft_type.value if isinstance(model.peft_type, PeftType) else str(model.peft_type)
@@ -206,7 +206,7 @@ def check_heads(model: Any) -> None:
 
 @contextmanager
 def uncut() -> Iterator[None]:
-    """Load whole models on every process inside the block, whatever DeepSpeed does with them later."""
+    """Load whole models on every process inside the block, even if DeepSpeed shards them later."""
     kept = hf_deepspeed._hf_deepspeed_config_weak_ref
     hf_deepspeed.unset_hf_deepspeed_config()
     try:

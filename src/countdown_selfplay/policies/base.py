@@ -40,18 +40,18 @@ class PolicySet(ABC):
     origins: Mapping[str, str] = MappingProxyType({})
     """Name of the weights -> folder or hub id from which they were loaded; "" for an object without a path."""
     version: str = ""
-    """Identifier of unchanging weights under their name; "": their bits identify them."""
+    """Identifier of weights that never change under their names; "": a fingerprint of the values identifies them."""
     top1: bool = False
-    """Set before `prepare`: forward passes also return whether each token is the most likely one (token accuracy)."""
+    """Whether forward passes also mark each token that is the most likely one (accuracy); set before `prepare`."""
     shares_prompts: bool = False
-    """Set after `prepare`: passes read a prompt once for all of its answers."""
+    """Whether passes read a prompt once for all of its answers; set after `prepare`."""
     mixed: Any = None
-    """Set after `prepare`: passes in which each row has its player's adapter (MixedAdapters), or None."""
+    """MixedAdapters for passes in which each row has its player's adapter, or None; set after `prepare`."""
     _now: str
 
     @property
     def frozen_copies(self) -> tuple[nn.Module, ...]:
-        """Return the references that are outside `module`."""
+        """Frozen reference models that are outside `module`."""
         return ()
 
     @property
@@ -78,7 +78,7 @@ class PolicySet(ABC):
 
     @contextmanager
     def active(self, role: str) -> Iterator[None]:
-        """Run the module's forward and generate as `role` inside the block."""
+        """Let the module's `forward` and `generate` act as `role` inside the block."""
         before = self._now
         self._switch(self.weights_of[role])
         try:
@@ -88,7 +88,7 @@ class PolicySet(ABC):
 
     @abstractmethod
     def _switch(self, name: str) -> None:
-        """Make the weights called `name`, `_now`, the active ones."""
+        """Activate the weights called `name`, and store the name in `_now`."""
 
     @abstractmethod
     def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
@@ -109,7 +109,7 @@ class PolicySet(ABC):
     @abstractmethod
     @contextmanager
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
-        """Return a model with the log-probs of the initial weights. `model`: the wrapped module."""
+        """Yield a model with the log-probs of the initial weights. `model`: the wrapped module."""
 
     @abstractmethod
     def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
@@ -117,11 +117,11 @@ class PolicySet(ABC):
         no process holds whole weights."""
 
     def base_beside(self, name: str) -> str:
-        """Return the folder of the base that an export of these weights, an adapter, needs next to it, or ""."""
+        """Return the name of the base's folder that an export of these weights, an adapter, needs beside it, or ""."""
         return ""
 
     def export_base(self, name: str, folder: Path, place: Path, state: Mapping[str, Any] | None = None) -> None:
-        """Write that base to `folder`. `place`: its later path, for the configs. `state`: as in `export`."""
+        """Write the weights' base to `folder`. `place`: its later path, for the configs. `state`: as in `export`."""
         raise NotImplementedError
 
     @abstractmethod
@@ -131,7 +131,7 @@ class PolicySet(ABC):
 
     @abstractmethod
     def restore(self, name: str, folder: Path) -> None:
-        """Replace the weights called `name` by those that `export` wrote to `folder`. Whole weights only."""
+        """Replace the weights called `name` by those that `export` wrote to `folder`. Weights must not be sharded."""
 
     @abstractmethod
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:

@@ -124,7 +124,7 @@ def _from(policies: PolicySet, starts: Mapping[str, int], distinct: Sequence[Mod
 
 
 def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_code: bool) -> PreTrainedTokenizerBase:
-    """Return the tokenizer of the (first) model."""
+    """Return the tokenizer of the (first) model. Raises ConfigError or DataError if it has none."""
     source = _named(next(iter(model.values())) if isinstance(model, Mapping) else model)
     path = source if isinstance(source, str) else source.config._name_or_path
     if source == "":
@@ -142,9 +142,9 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
 
 
 def read_tokenizer(path: str, revision: str | None = None, **kwargs: Any) -> Any:
-    """Return the tokenizer of a model's folder or hub id, from the place that `_tokenizer_place` returns. Raises
-    DataError for a folder without one, for which Transformers would make an empty one from a config; OSError or
-    ValueError if it cannot be read."""
+    """Return the tokenizer of a model's folder or hub id, which `_tokenizer_place` locates. Raises DataError for a
+    folder without one, for which Transformers would make an empty one from a config; OSError or ValueError if it
+    cannot be read."""
     place, revision = _tokenizer_place(path, revision)
     if Path(place).is_dir() and not _has_tokenizer(place, revision):
         raise _no_tokenizer(path)
@@ -205,7 +205,7 @@ def _named(source: Any) -> Any:
 
 
 def model_arguments(options: Any, args: Any) -> dict[str, Any]:
-    """Return the arguments of `from_pretrained`: those of the model options, overridden by the config's."""
+    """Return the arguments of `from_pretrained`: the model options, overridden by the config's `model_init_kwargs`."""
     given = args.model_init_kwargs
     return {
         "dtype": options.dtype,
@@ -293,7 +293,7 @@ def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool 
 
 
 def _one_tokenizer(sources: Sequence[ModelSource], trust_remote_code: bool) -> bool:
-    """Return whether all models have a tokenizer. Raises ConfigError if they differ."""
+    """Return whether there are several models, each with a tokenizer. Raises ConfigError if the tokenizers differ."""
     known = {}
     for source in sources if len(sources) > 1 else ():
         path = source if isinstance(source, str) else source.config._name_or_path

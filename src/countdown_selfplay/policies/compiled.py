@@ -1,6 +1,6 @@
-"""Compilation of the decoder layers of an update by `torch.compile`, with symbolic sizes: micro-batches of any shape
-share their graphs, and so do layers of one type. Only passes with gradients are compiled; sampling, references,
-evaluation, and the names of modules and weights are unchanged."""
+"""Compilation of decoder layers by `torch.compile` with symbolic sizes, so that micro-batches of any shape, and layers
+of one type, share their graphs. Only passes with gradients are compiled; sampling, references, evaluation, and the
+names of modules and weights are unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class CompiledLayers:
-    """Compiled layers of a run. `failed`: reason why they are not used any more, else ""."""
+    """Compiled layers of a run. `failed`: reason why they are no longer used, else ""."""
 
     failed = ""
 
@@ -54,8 +54,8 @@ def layers_of(model: Any) -> list[nn.Module]:
 def compile_layers(
     module: nn.Module, backend: str, mode: str | None, engine: str, mixed: bool
 ) -> CompiledLayers | None:
-    """Compile the layers of every causal LM inside `module` with a trained weight; None, and one warning, if that is
-    impossible. `engine`: the run's. `mixed`: whether passes have rows of several adapters."""
+    """Compile the decoder layers of every causal LM inside `module` with a trained weight; return None with a warning
+    if that is impossible. `engine`: name of the engine. `mixed`: whether passes have rows of several adapters."""
     known = torch._dynamo.list_backends(exclude_tags=())
     if backend not in known:
         raise ConfigError(

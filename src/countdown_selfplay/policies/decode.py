@@ -1,6 +1,6 @@
 """Sampling without repeated or idle rows, as the `custom_generate` of transformers' `generate`: a prompt is read once
-for all of its completions, the beginning that all prompts share once a batch, and a completion that has ended is no
-longer in the batch. And what is put back around sampling: modes of modules, a model's own generation config."""
+for all of its completions, a beginning that all prompts share once per batch, and ended completions leave the batch.
+Also context managers that restore modes of modules and a model's generation config after sampling."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .base import cut_up
 from .forward import ANSWER, Unfit, alone, bare, left_padded, misread, padding_of, say_once, tokens
 
 SHARED_START = 32
-"""Tokens from which on a beginning that all prompts share is read in a pass of its own."""
+"""Least number of tokens of a beginning of all prompts that is read in a separate pass."""
 
 LOOK = 16
-"""Tokens between two looks at which rows have ended, on a device whose work the host must wait for."""
+"""Number of tokens between two checks for ended rows on a GPU, where a check makes the host wait."""
 
 _BY_ROW = {
     generation.TemperatureLogitsWarper,
@@ -35,19 +35,19 @@ _BY_ROW = {
     generation.SuppressTokensLogitsProcessor,
     generation.MinNewTokensLengthLogitsProcessor,
 }
-"""Processors of scores that treat each row alone, whichever others are in the batch."""
+"""Logits processors that treat each row independently of the rest of the batch."""
 
 
 def without_idle_rows(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of `model.generate`, with a decoding loop that leaves out work on equal and on ended rows.
+    """Return the keyword arguments of `model.generate` with a decoding loop that skips work on equal and ended rows.
 
     With g the greatest common divisor of the lengths of runs of equal prompts, every g-th row is read and its cache
-    and scores are repeated g times. A beginning that all prompts share (the rules of a chat prompt) is read in one
-    row, if it has SHARED_START tokens or more; `input_ids` and `attention_mask` then have the padding behind it.
-    The random numbers are those of transformers' own loop, so that equal seeds give equal tokens, up to the rounding
-    of other batch sizes. Unchanged where a setting asks for something else than one growing cache, where a model
-    continues rows otherwise in this loop than alone (`misread`), and where no process holds whole weights or
-    processes must make equally many steps.
+    and scores are repeated g times. A beginning of SHARED_START or more tokens that all prompts share (the rules of a
+    chat prompt) is read in one row; `input_ids` and `attention_mask` then have the padding behind it. The random
+    numbers are those of transformers' loop, so that equal seeds give equal tokens, up to the rounding of other batch
+    sizes. The arguments are returned unchanged if a setting needs more than one growing cache, if the model continues
+    rows differently in this loop than alone (`misread`), if the weights are sharded, or if all processes must take the
+    same number of steps.
     """
     ids, mask, config = arguments.get("input_ids"), arguments.get("attention_mask"), arguments.get("generation_config")
     if ids is None or mask is None or arguments.keys() - _KNOWN or not _plain(config) or cut_up(model):
@@ -66,8 +66,8 @@ Watch = Callable[[tuple[torch.Tensor, torch.Tensor]], object]
 
 
 def _shortened(model: Any, arguments: dict[str, Any], shortest: int, watch: Watch | None = None) -> dict[str, Any]:
-    """`shortest`: tokens of a beginning that is read in a pass of its own. `watch` is called with each step's rows and
-    their scores."""
+    """Return the arguments of `generate` with this loop. `shortest`: least length of a beginning that is read
+    separately. `watch`: called with each step's rows and their scores."""
     ids, mask, config = arguments["input_ids"], arguments["attention_mask"], arguments.get("generation_config")
     group = common_run(ids, mask)
     start = common_start(ids[::group], mask[::group], shortest)
@@ -107,7 +107,7 @@ def _by_length(model: Any, *_: Any, given: dict[str, Any], **__: Any) -> torch.T
 
 
 def _cache_in(values: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the name and the cache among the outputs of a model or the arguments of a loop; "" and None without."""
+    """Return name and value of the cache among a model's outputs or a loop's arguments; "" and None without one."""
     return next(((name, value) for name, value in values.items() if isinstance(value, Cache)), ("", None))
 
 
@@ -123,9 +123,9 @@ def _decode(
     watch: Watch | None,
     **kwargs: Any,
 ) -> torch.Tensor:
-    """Prompts and completions, (B, prompt + the longest completion). Rows come in runs of `group` equal ones, of which
-    the cache in `kwargs` has the beginning of the first, or nothing. `given`: the arguments of `generate` without this
-    loop."""
+    """Return prompts and completions, (B, prompt + longest completion). Rows come in runs of `group` equal ones; the
+    cache in `kwargs` is empty or has the beginning of one row per run. `given`: the arguments of `generate` without
+    this loop."""
     (name, cache), mask, positions = _cache_in(kwargs), kwargs.get("attention_mask"), kwargs.get("position_ids")
     if cache is None or any(type(processor) not in _BY_ROW for processor in logits_processor):
         return model.generate(**given)
@@ -144,7 +144,7 @@ def _decode(
     place = {} if positions is None else {"position_ids": positions[:, -1:]}
     every, block, spared = pace(input_ids.device, length - width, prompts)
     for layer in cache.layers if mask is not None and every > 1 else ():
-        layer.is_compileable = True  # else Transformers looks at every token whether rows are padded
+        layer.is_compileable = True  # else Transformers checks at every token if rows are padded
     over, lasts = rows.new_zeros(prompts, dtype=torch.bool), rows.new_full((prompts,), width)
     finite = torch.ones((), dtype=torch.bool, device=rows.device)
     for column in range(width, length):
@@ -179,22 +179,22 @@ def _decode(
 
 
 def pace(device: torch.device, tokens: int, rows: int) -> tuple[int, int, float]:
-    """Return for a turn of at most `tokens` the tokens between two looks at which rows have ended, the number of which
-    the size of a smaller batch is a multiple, and the least share of the rows that it must spare. A look makes the
-    host wait for a device, tokens behind an end are dropped, and batches of ever new sizes leave holes in a device's
-    memory. On a CPU a row costs more than a look."""
+    """Return, for at most `tokens` new tokens, the number of tokens between two checks for ended rows, the number of
+    which a smaller batch's size is a multiple, and the least share of rows that must end for it. On a GPU a check
+    makes the host wait, tokens after an end are discarded, and batches of ever new sizes fragment the memory. On a CPU
+    a row costs more than a check."""
     if device.type == "cpu":
         return 1, 1, 0.0
     return max(min(LOOK, tokens // 8), 1), -(-rows // 8), 0.25
 
 
 def _narrow(cache: Any, device: torch.device) -> None:
-    """Keep keys and values in the type of autocast, if it is on. Attention reads them in it anyway: the scores are the
-    same bit for bit, the memory is half of float32's, and the whole cache is not cast again at each token."""
+    """Keep keys and values in autocast's dtype, if it is on. Attention reads them in that dtype anyway: the scores are
+    the same bit for bit, the memory is half of float32's, and the whole cache is not cast again at each token."""
     if not torch.is_autocast_enabled(device.type):
         return
     kind = torch.get_autocast_dtype(device.type)
-    write = functools.partial(type(cache).update, weakref.proxy(cache))  # a cycle would keep it until Python looks
+    write = functools.partial(type(cache).update, weakref.proxy(cache))  # a cycle would keep it until a collection
     for layer in cache.layers:
         if layer.is_initialized:
             layer.keys, layer.values = layer.keys.to(kind), layer.values.to(kind)
@@ -202,9 +202,9 @@ def _narrow(cache: Any, device: torch.device) -> None:
 
 
 def _drawn(scores_BV: torch.Tensor, rows: torch.Tensor, of: int) -> tuple[torch.Tensor, torch.Tensor | bool]:
-    """Draw one token per row; return them, and whether all scores are finite. Exponential races as in
-    torch.multinomial, with draws for all `of` rows, those that have ended too: a row's do not depend on when others
-    ended. 0: the likeliest token."""
+    """Draw one token per row; return the tokens, and whether all scores are finite. Exponential races as in
+    torch.multinomial have draws for all `of` rows, ended ones included, so that a row's tokens do not depend on when
+    other rows end. With `of` 0, take the most likely token."""
     if not of:
         return scores_BV.argmax(-1), True
     probs_BV = scores_BV.softmax(-1)
@@ -227,7 +227,7 @@ def common_start(ids: torch.Tensor, mask: torch.Tensor, shortest: int = SHARED_S
 
 
 def _start_first(values: torch.Tensor, mask: torch.Tensor, start: int) -> torch.Tensor:
-    """`values`, laid out like the left-padded `mask`, with each row's padding behind its first `start` tokens."""
+    """Return `values` of the left-padded `mask`'s layout with each row's padding behind its first `start` tokens."""
     column = torch.arange(mask.size(1), device=mask.device).expand_as(mask)
     padding = (mask.size(1) - mask.sum(1, keepdim=True)).expand_as(mask)
     moved = torch.where(column < start + padding, column - start, column)
@@ -254,8 +254,8 @@ def _plain(config: Any) -> bool:
 
 
 def looped(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The layout of this loop, for `misread`: a beginning of its own, padding behind it, and two rows a prompt, of
-    which those of the first end after a token."""
+    """Compute the layout of this loop, for `misread`: a separate beginning, padding behind it, and two rows per
+    prompt, of which those of the first end after one token."""
     if moved := moved_names():
         raise Unfit(f"is run by a Transformers that this version was not made for ({'; '.join(moved)})")
     first, second, _ = tokens(base, length)
@@ -283,11 +283,11 @@ _TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 
 @contextmanager
 def neutral_generation(model: Any) -> Iterator[None]:
-    """Inside the block the model's own `generation_config` holds its token ids and nothing else.
+    """Reduce the model's `generation_config` to its token ids inside the block.
 
-    `generate` fills in from it whatever its caller left unset (Qwen2.5's has a repetition penalty of 1.1; min_p,
-    suppress_tokens or max_time have no value that would mean "off"), so that samples would come from another
-    distribution than the loss scores. Changed in place: wrappers (PEFT, a set of policies) hand on the one object.
+    `generate` takes from it every value that its caller left unset (Qwen2.5's has a repetition penalty of 1.1; min_p,
+    suppress_tokens and max_time have no value that means "off"), so that samples would come from another distribution
+    than the one that the loss scores. It is changed in place: wrappers (PEFT, PolicyModule) share the object.
     """
     config = getattr(model, "generation_config", None)
     if config is None:
@@ -306,7 +306,7 @@ def neutral_generation(model: Any) -> Iterator[None]:
 
 @contextmanager
 def evaluating(model: Any) -> Iterator[None]:
-    """Evaluation mode inside; afterwards each submodule is in its own former mode (a frozen one may differ)."""
+    """Set evaluation mode inside the block, and restore each submodule's mode after it (a frozen one may differ)."""
     modules = list(model.modules()) if hasattr(model, "modules") else []
     modes = [module.training for module in modules]
     whole = getattr(model, "training", False)

@@ -1,11 +1,11 @@
-"""The forward pass that scores completions, without the work on tokens that nobody asks about; and how a causal LM
-reads rows that are laid out together, measured once a model: two rows of unlike lengths and one beginning, in each
-layout that this library makes of rows, against each row alone.
+"""Forward pass that scores completions without work on unscored tokens, and a test of layouts: once per model, a
+causal LM reads two rows of unequal lengths and with a common beginning, in each layout of rows that this library uses
+and each row alone, and the results are compared.
 
-What a layout may get wrong depends on the code of a model and on its config: positions that are learned or are not
-given, masks that are not read, a state besides attention, a cache of another kind. It shows on a few tokens. A window
-counts columns, padding among them, and shows on rows that are longer than it is: the rows are, where the config names
-a span that is shorter than the caller's rows.
+Whether a model reads a layout correctly depends on its code and config: learned or absent position ids, ignored masks,
+a recurrent state, a cache of another kind. A few tokens show such faults. A sliding window counts columns, padding
+included, and shows only on rows longer than the window; the test has such rows if the config names a span shorter than
+the caller's rows.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from .base import cut_up
 logger = logging.getLogger(__name__)
 
 SHORT, ANSWER = 16, 3
-"""Tokens of the longer row, and of its answer."""
+"""Numbers of tokens of the longer test row, and of its answer."""
 Layout = Callable[[Any, int], tuple[torch.Tensor, torch.Tensor]]
-"""(causal LM, tokens of the longer row) -> numbers of the rows in that layout, and of each alone, (..., V) both."""
+"""Function (causal LM, length of the longer row) -> results of rows in the layout, and of each row alone, (..., V)."""
 _SPAN = re.compile("(window|chunk|local|block|stride|span|max_position)(?!.*(layers|experts)$)")
 _found: dict[tuple[object, ...], str] = {}
 _found_of: WeakKeyDictionary[Any, dict[tuple[object, ...], str]] = WeakKeyDictionary()
 
 
 class Unfit(Exception):
-    """A layout that cannot be tried, and why: a phrase after a model's name."""
+    """Exception of a layout that cannot be tested; its text is a phrase that follows the model's name."""
 
 
 def misread(model: Any, layout: Layout, longest: int = 0) -> str:
-    """Why `model` reads rows in this layout otherwise than each alone, a phrase after its name; "" if it does not, and
-    where no process holds whole weights. `longest`: tokens of the caller's longest row."""
+    """Return the reason why `model` reads rows in this layout differently from each row alone, a phrase that follows
+    its name; "" if it does not, or if its weights are sharded. `longest`: length of the caller's longest row."""
     base = bare(model)
-    if cut_up(base) or is_deepspeed_zero3_enabled():  # before the cut TRL's head would gather what is whole
+    if cut_up(base) or is_deepspeed_zero3_enabled():  # before sharding, TRL's head would gather whole weights
         return ""
     place = next(base.parameters())
     span = max((s for s in _spans_of(base) if s < longest), default=0)
@@ -65,7 +65,7 @@ def misread(model: Any, layout: Layout, longest: int = 0) -> str:
 
 
 def bare(model: Any) -> Any:
-    """Return a causal LM without PEFT's wrapper; of a PolicyModule, the acting one."""
+    """Return a causal LM without PEFT's wrapper; of a PolicyModule, the active model."""
     acting = getattr(model, "policy", model)
     return acting.get_base_model() if isinstance(acting, PeftModel) else acting
 
@@ -81,7 +81,7 @@ def _measured(base: Any, layout: Layout, length: int) -> str:
             found, expected = layout(base, length)
     except Unfit as error:
         return str(error)
-    except Exception as error:  # whatever a model does that is not made for it
+    except Exception as error:  # a model without support for the layout may raise any
         first = (str(error).strip().splitlines() or [""])[0][:100]
         return f"cannot read rows that are laid out together ({type(error).__name__}: {first})"
     gap = difference(found.flatten(0, -2), expected.flatten(0, -2))
@@ -89,7 +89,7 @@ def _measured(base: Any, layout: Layout, length: int) -> str:
 
 
 def _spans_of(base: Any) -> list[int]:
-    """Lengths that the config names for a part of the rows: windows, chunks, blocks, stretched positions."""
+    """Return the lengths that the config names for parts of a row: windows, chunks, blocks, scaled positions."""
     return [
         value
         for name, value in vars(base.config.get_text_config()).items()
@@ -99,7 +99,7 @@ def _spans_of(base: Any) -> list[int]:
 
 @contextmanager
 def _undisturbed(base: Any) -> Iterator[None]:
-    """Evaluation mode without gradients; afterwards modes, generators, config and mixed passes are as before."""
+    """Set evaluation mode without gradients inside the block; restore modes, generators, config and mixed passes."""
     training = [part for part in base.modules() if part.training]
     mixed = getattr(base, "mixed", None)
     rows = None if mixed is None else mixed.rows
@@ -119,7 +119,7 @@ def _undisturbed(base: Any) -> Iterator[None]:
 
 
 def tokens(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Two prompts with one beginning, of which the second is shorter, and the answers to them, (2, ANSWER)."""
+    """Return two prompts with a common beginning, the second one shorter, and their answers, (2, ANSWER)."""
     count = base.get_input_embeddings().num_embeddings
     ids = (1 + torch.arange(2 * length) * 5 % (count - 1)).to(base.device)
     start, end = length // 2, length - ANSWER
@@ -129,7 +129,7 @@ def tokens(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor, torch.Te
 
 
 def states(base: Any, **given: Any) -> torch.Tensor:
-    """Return (rows, ANSWER + 1, hidden): the states at the last tokens, from which the loss computes its scores."""
+    """Return the last tokens' hidden states, (rows, ANSWER + 1, H), from which the loss computes log-probs."""
     found: torch.Tensor = base.base_model(**given).last_hidden_state
     return found[:, -ANSWER - 1 :]
 
@@ -146,7 +146,7 @@ def left_padded(rows: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def padded(base: Any, length: int, **more: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """The layout of the loss: padding on the left."""
+    """Compute the layout of the loss, padding on the left, for `misread`."""
     first, second, answers = tokens(base, length)
     rows = [torch.cat([first, answers[0]]), torch.cat([second, answers[1]])]
     ids, mask = left_padded(rows)
@@ -155,13 +155,13 @@ def padded(base: Any, length: int, **more: Any) -> tuple[torch.Tensor, torch.Ten
 
 
 def placed(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same, with position ids."""
+    """Compute the layout of `padded` with position ids, for `misread`."""
     return padded(base, length, position_ids=positions_of)
 
 
 def padding_of(base: Any, longest: int) -> str:
-    """Return how rows of unlike lengths are read right: "plain", as TRL does; "placed", with position ids, where these
-    are learned; "apart", each length in a pass of its own, where the model reads neither."""
+    """Return the way in which the model reads rows of unequal lengths correctly: "plain", as TRL does; "placed", with
+    position ids; "apart", one pass per length, if it reads neither correctly."""
     if not misread(base, padded, longest):
         return "plain"
     if not (why := misread(base, placed, longest)):
@@ -171,12 +171,12 @@ def padding_of(base: Any, longest: int) -> str:
 
 
 def positions_of(mask: torch.Tensor) -> torch.Tensor:
-    """Each token's place in its own row; 0 on padding."""
+    """Return each token's position in its row, padding not counted; 0 on padding."""
     return (mask.long().cumsum(1) - 1).clamp(min=0)
 
 
 def difference(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """Return the largest difference of log-probs in the columns that both have; 0 if it is mere rounding."""
+    """Return the largest relative difference in the columns that both tensors have; 0 if it is due to rounding."""
     width = min(found.size(1), expected.size(1))
     gap = (found[:, -width:] - expected[:, -width:]).detach().abs() / (1 + expected[:, -width:].abs())
     half = torch.is_autocast_enabled(found.device.type) or found.dtype in (torch.float16, torch.bfloat16)
@@ -189,7 +189,7 @@ _PER_TOKEN = ("log_probs", "entropy", "log_sum_sq_probs", "mean_logits", "is_top
 
 
 class Watched:
-    """Calls a model with a fused head as it is, and keeps which tokens were the likeliest (`top1`)."""
+    """Wrapper of a model with a fused head that records which tokens were the most likely ones (`top1`)."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -201,12 +201,12 @@ class Watched:
         return output
 
     def top1_BT(self, length: int) -> torch.Tensor:
-        """1 where a token of the last `length` columns was the likeliest."""
+        """Return 1 where a token of the last `length` columns was the most likely one, else 0, (B, length)."""
         return torch.cat([part[:, -length:] for part in self.top1]).detach()
 
 
 def scored_at(model: Any, temperature: float, top1: bool = False) -> None:
-    """Give a causal LM the fused head that the trainer's forward pass asks for, at the role's temperature. top1: as in
+    """Add the fused head of the trainer's forward pass to a causal LM, at the role's temperature. top1: as in
     `_trl.patch_lm_head`."""
     _trl.patch_lm_head(model, temperature, top1)
     check_head(model, temperature)
@@ -214,8 +214,8 @@ def scored_at(model: Any, temperature: float, top1: bool = False) -> None:
 
 
 def check_head(model: Any, temperature: float) -> None:
-    """Raise ConfigError if the fused head scores tokens otherwise than the model does: it takes logits to be a product
-    of hidden states and output embeddings, times a factor of a few configs."""
+    """Raise ConfigError if the log-probs of the fused head differ from the model's: the head assumes that logits are
+    the product of hidden states and output embeddings, up to a scale that some configs set."""
     if misread(model, _headed(temperature)):
         raise ConfigError(
             f"{type(model).__name__} makes its scores by more than its output embeddings, which TRL's fused head does "
@@ -236,11 +236,10 @@ def _headed(temperature: float) -> Layout:
 
 
 def score_completions_only(model: Any) -> None:
-    """Let a model with TRL's fused LM head skip what is not scored; what it returns for scored tokens is the same.
-    Prompt columns skip the LM head where TRL's head would score them all (on a CPU: a large part of the pass);
-    log_probs then has only the columns from the first scored one on, the last ones that a caller keeps. With
-    `model.padding_free` set, rows are laid end to end without their padding and attention keeps them apart by their
-    positions, as in TRL's SFTTrainer (see `allow_padding_free`). `model.shared_prefix` and `model.mixed`: see
+    """Make a model with TRL's fused LM head skip unscored tokens; the results of scored tokens are the same. On a CPU,
+    prompt columns skip the LM head, which TRL applies to all of them; log_probs then has only the columns from the
+    first scored one on. With `model.padding_free`, rows are concatenated without padding and attention separates them
+    by their positions, as in TRL's SFTTrainer (see `allow_padding_free`). `model.shared_prefix` and `model.mixed`: see
     shared_prefix.py and mixed_adapters.py."""
     original = model.forward
     vocabulary = int(model.config.get_text_config().vocab_size)
@@ -286,7 +285,7 @@ def _plain_scores(model: Any, fused: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def _by_length(score: Any, kwargs: dict[str, Any]) -> Any:
-    """Rows with equally much padding on the left together, without it; of outputs the columns that all have."""
+    """Score rows of equal left padding together, without it; return the columns that all outputs have."""
     padding_B = (kwargs["attention_mask"] == 0).cumprod(1).sum(1)
     found, order = [], []
     for padding in padding_B.unique().tolist():
@@ -306,7 +305,7 @@ def _cut(start: int, module: Any, arguments: Any, output: Any) -> Any:
 
 
 def _packed(fused: Any, kwargs: dict[str, Any]) -> Any:
-    """The rows' own tokens in one row; outputs are put back where they belong, 0 on padding."""
+    """Score the rows' tokens as one row without padding; return outputs in the layout of the rows, 0 on padding."""
     mask = kwargs["attention_mask"].bool()
     positions = positions_of(mask)
     labels = kwargs["labels"].masked_fill(positions == 0, -100)  # no token is predicted from another row's last one
@@ -325,7 +324,7 @@ def _packed(fused: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def allow_padding_free(model: Any) -> None:
-    """Set `padding_free` on every causal LM inside `model`. ConfigError if one of them mixes packed rows up."""
+    """Set `padding_free` on all causal LMs in `model`. Raises ConfigError if one does not separate packed rows."""
     heads = [m for m in model.modules() if "forward" in vars(m) and hasattr(m, "config") and hasattr(m, "base_model")]
     for head in heads:
         kind = str(head.config._attn_implementation)

@@ -1,4 +1,4 @@
-"""One full model per role inside one module, or one model for roles that share weights."""
+"""Full policies: one whole model per role inside one module, or one model for roles that share weights."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .forward import say_once, scored_at
 
 
 class PolicyModule(PreTrainedModel):
-    """Several causal LMs behind the interface of one: `active` selects the one for forward and generate. State dict
-    keys are `policies.<name>.<key of the model>`. It is saved as one safetensors checkpoint at the folder's root,
+    """Module of several causal LMs with the interface of one: `active` selects the one for forward and generate. State
+    dict keys are `policies.<name>.<key of the model>`. It is saved as one safetensors checkpoint at the folder's root,
     where the stock Trainer looks for it on resume, without a config.json, which would describe a single model."""
 
     supports_gradient_checkpointing = True
@@ -84,7 +84,7 @@ class PolicyModule(PreTrainedModel):
             say_once(f"`gradient_checkpointing` is not used: {type(self.policy).__name__} does not have it.")
 
     def train(self, mode: bool = True) -> PolicyModule:
-        """Set the mode if any part differs: the Trainer calls this before each micro-batch."""
+        """Set training or evaluation mode if any part differs: the Trainer calls this before each micro-batch."""
         return self if all(part.training == mode for part in self.modules()) else super().train(mode)
 
     def save_pretrained(  # type: ignore[override]
@@ -142,7 +142,7 @@ class FullPolicies(PolicySet):
         starts: Mapping[str, object],
         frozen: frozenset[str] = frozenset(),
     ) -> None:
-        """Build the set. `models`: name -> model. `starts`: name -> identifier of its initial weights."""
+        """Build the policies. `models`: name -> model. `starts`: name -> identifier of its initial weights."""
         self.weights_of, self.starts, self.frozen = weights_of, starts, frozen
         for name in frozen:
             models[name].requires_grad_(False)

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 def _one_temperature(temperatures: Mapping[str, float], roles: Sequence[str]) -> float:
     """Return the temperature of roles over one base (rule 17 of the design). Raises ConfigError if they differ, which
-    a configuration cannot see for two names of one model."""
+    the checks of a configuration miss if two names denote one model."""
     first = temperatures[roles[0]]
     for role in roles:
         if temperatures[role] != first:
@@ -52,8 +52,8 @@ class LoraPolicies(PolicySet):
         named: bool = True,
     ) -> None:
         """Wrap `base` in PEFT with one adapter per name in `weights_of` (role -> name of its weights). frozen: names
-        that play the base without an adapter. named: whether the base has a folder or hub id; if not, the adapters
-        name a folder of the run."""
+        whose policy is the base without an adapter. named: whether the base has a folder or hub id; if not, the
+        adapters name a folder of the run."""
         self.weights_of, self.frozen, self.named = weights_of, frozen, named
         first, *others = self.weight_names
         self._now = first
@@ -66,7 +66,7 @@ class LoraPolicies(PolicySet):
         self._switch(first)
 
     def _call_base(self, folder: str) -> None:
-        """Name the base in the adapters' configs: without a name, `folder` of the run folder."""
+        """Write `folder`, of the run folder, into the adapters' configs as their base, unless the base has a name."""
         self.folder = "" if self.named else folder
         for config in self.module.peft_config.values() if self.folder else ():
             config.base_model_name_or_path = folder
@@ -226,7 +226,7 @@ class SeveralBases(PolicySet):
 
 
 SMALL = 20e6
-"""Largest number of base weights at which `auto` mixes players in a pass on a CPU, where calls dominate arithmetic."""
+"""Largest number of weights at which `auto` mixes players in a pass on a CPU, where calls dominate arithmetic."""
 
 
 def allow_mixed(policies: PolicySet, mode: str, engine: str, packed: bool) -> None:

@@ -26,27 +26,27 @@ from .forward import difference, misread, placed
 
 @dataclass(frozen=True)
 class MixedRows:
-    """Owners of the rows of a pass, and how many columns each row is shifted right compared with a pass of its player
-    alone: positions stay those of separate passes."""
+    """Owner of each row of a pass, and the number of columns by which the row is shifted right compared with a pass of
+    its player alone, so that positions equal those of separate passes."""
 
     owner_B: list[int]
     shift_B: list[int]
 
     @classmethod
     def of(cls, parts: Sequence[tuple[int, int, int]]) -> MixedRows:
-        """Build from `parts`: (owner, rows, shift) of consecutive rows."""
+        """Build the rows from `parts`: (owner, number of rows, shift) of consecutive rows."""
         return cls(*([part[i] for part in parts for _ in range(part[1])] for i in (0, 2)))
 
 
 @dataclass(eq=False)
 class Stacked:
-    """Weights of one name of a layer (A or B), one per player, and the stacked tensor that layers read."""
+    """Weights A or B of a LoRA layer, one per player, and the stacked tensor that the layer reads."""
 
     parameters: list[torch.Tensor]
     value: torch.Tensor = field(default_factory=lambda: torch.empty(0))
     leaf: torch.Tensor = field(default_factory=lambda: torch.empty(0))
     rows: torch.Tensor = field(default_factory=lambda: torch.empty(0))
-    """Rows of the leaf, of one player after the other."""
+    """Rows of the leaf, (players x rows of a weight, columns), in the order of the players."""
     views: list[torch.Tensor] = field(default_factory=list)
     """Views of the leaf's gradient, one per player."""
 
@@ -56,7 +56,7 @@ class Stacked:
         return bool(self.views) and self.leaf.device == first.device and self.leaf.dtype == first.dtype
 
     def stand_in(self, gradient: torch.Tensor) -> None:
-        """Make a new leaf with this gradient buffer."""
+        """Create a new leaf whose gradient is a view of the buffer `gradient`."""
         first = self.parameters[0]
         shape = (len(self.parameters), *first.shape)
         self.leaf = torch.empty(shape, dtype=first.dtype, device=first.device, requires_grad=True)
@@ -64,7 +64,7 @@ class Stacked:
         self.views = list(self.leaf.grad.unbind(0))
 
     def read(self, graph: bool) -> None:
-        """Copy the current weights. graph: gradients reach the parameters by the graph, not by views."""
+        """Copy the current weights. graph: gradients reach the parameters through the graph, not through `views`."""
         if graph:
             self.value = torch.cat(self.parameters).view(self.leaf.shape)
             return
@@ -115,7 +115,7 @@ class MixedAdapters:
         return self.names.index(inner_name(name))
 
     def begin(self, rows: MixedRows) -> None:
-        """Set the rows of the next pass; with gradients on, it adds to the `grad` of their owners."""
+        """Set the rows of the next pass, whose backward pass adds to the `grad` of their owners."""
         self.rows = rows
         self.read(rows.owner_B)
         if not all(stacked.fits() for stacked in self._stacked):
@@ -131,7 +131,7 @@ class MixedAdapters:
             self._attach(list(dict.fromkeys(rows.owner_B)))
 
     def _attach(self, owners: Sequence[int]) -> None:
-        """Make the current gradients of `owners` those to which a backward pass adds."""
+        """Replace the `grad` of the owners' parameters by views of the buffer to which a backward pass adds."""
         if all(p.grad is None for stacked in self._stacked for p in stacked.parameters):
             self._gradient.zero_()
             for stacked in self._stacked:
@@ -154,7 +154,7 @@ class MixedAdapters:
         self.rows = self.owner_N = None
 
     def positioned(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a pass over the rows, and set them as the rows that layers read."""
+        """Return the forward arguments `given` with the rows' position ids, and set the owners that layers read."""
         if self.rows is None:
             return given
         self.read(self.rows.owner_B)
@@ -164,7 +164,7 @@ class MixedAdapters:
 
 
 def obstacle(module: Any, config: Any) -> str:
-    """Return why the adapters of a PEFT model cannot share passes, or "". `config`: of all adapters."""
+    """Return the reason why a PEFT model's adapters cannot share passes, or "". `config`: settings of all adapters."""
     base = module.get_base_model()
     layers: list[Any] = [part for part in module.modules() if isinstance(part, LoraLayer)]
     text = base.config.get_text_config()
@@ -188,7 +188,7 @@ def obstacle(module: Any, config: Any) -> str:
 
 
 def mixed_adapters(module: Any, names: Sequence[str]) -> MixedAdapters:
-    """Set up the mixed passes of a PEFT model without an `obstacle`."""
+    """Set up mixed passes of a PEFT model that has no `obstacle`; return them."""
     layers: list[Any] = [part for part in module.modules() if isinstance(part, Linear)]
     grouped = []
     for layer in layers:
@@ -202,8 +202,8 @@ def mixed_adapters(module: Any, names: Sequence[str]) -> MixedAdapters:
 
 
 def unlike_alone(module: Any, mixed: MixedAdapters) -> float:
-    """Return by how much hidden states of one row per player differ from those of its adapter alone, beyond rounding;
-    else 0. B, which is 0 at the start of a run, is temporarily filled."""
+    """Return the largest difference beyond rounding between hidden states of a mixed pass and of each adapter alone,
+    else 0. LoRA's B, which is 0 at the start of a run, is temporarily filled."""
     backbone = module.get_base_model().base_model
     kept = [(p, p.detach().clone()) for layer in mixed.layers for p in layer.b.parameters]
     device = kept[0][0].device

@@ -1,4 +1,4 @@
-"""Optimizer groups and schedules per role."""
+"""Parameter groups of the optimizer and learning-rate schedules, per role."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import PolicySet
 
 
 def optimizer_class(args: Any, model: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the class that `optim` names and its arguments; learning rates are per role."""
+    """Return the class that `optim` names and its arguments except the learning rate, which each role sets."""
     try:
         cls, kwargs = Trainer.get_optimizer_cls_and_kwargs(args, model)
     except (ImportError, ValueError) as error:  # absent package, or `optim_args` not of the form a=b,c=d
@@ -81,7 +81,7 @@ def tag_roles(optimizer: torch.optim.Optimizer, policies: PolicySet) -> None:
 
 
 def role_schedule(args: Any, optimizer: torch.optim.Optimizer, total: int, settings: dict[str, Role]) -> LambdaLR:
-    """Return the schedule of every group over `total` optimizer steps, with the warm-up of its role."""
+    """Return the learning-rate schedule of all groups over `total` optimizer steps, each with its role's warm-up."""
 
     def factor(role: str) -> Callable[[int], float]:
         warmup = settings[role].warmup_steps  # number of rounds, or a share of the run

@@ -1,12 +1,12 @@
-"""A prompt read once for all of its answers, in passes with gradients: P + G x R tokens where rows of their own take
+"""Shared prefixes in passes with gradients: a prompt is read once for all of its answers, P + G x R tokens instead of
 G x (P + R).
 
-Rows with equal prompts are laid end to end behind one copy of the prompt, [prompt][answer 1][answer 2]..., and a 4-D
-mask lets a token see its prompt and, of the answers, its own. The beginning that all prompts share (the rules of a
-chat prompt) is read once a pack: [beginning][rest of prompt 1][answers to it][rest of prompt 2]... Each token keeps
-the position that it has in its own row, so that log-probs and gradients are those of the plain pass up to rounding.
-Attention over all answers of a pack costs more than it saves where answers are long: a group is cut into runs of the
-size that costs least.
+Rows with equal prompts are concatenated behind one copy of the prompt, [prompt][answer 1][answer 2]..., and a 4-D mask
+lets a token attend to its prompt and its answer only. The beginning that all prompts share (the rules of a chat
+prompt) is read once per pack: [beginning][rest of prompt 1][answers to it][rest of prompt 2]... Each token keeps the
+position of its original row, so that log-probs and gradients equal those of the plain pass up to rounding. Attention
+over all answers of a pack costs more than it saves if answers are long: a group is split into runs of the cheapest
+size.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ from .forward import ANSWER, alone, left_padded, misread, padding_of, states, to
 logger = logging.getLogger(__name__)
 
 GAIN = 0.9
-"""`auto` packs where the estimated cost is at most this share of the plain pass's."""
+"""Largest estimated cost, as a share of the plain pass's, at which `auto` packs rows."""
 ATTENTION = 2.0
-"""Time of an operation of attention in those of a linear layer."""
+"""Time of an operation in attention, relative to one in a linear layer."""
 SHARDED = "is cut up over processes, each of which would pack its own batches, and check them, in other passes"
 _START = -2  # run of the beginning that the runs of a pack share
 _OWN = {"input_ids", "attention_mask", "labels", "fused_lm_head"}
 
 Plan = list[list[list[int]]]
-"""Packs, each a list of runs: rows that share one copy of their prompt."""
+"""Packs, each a list of runs; a run lists the indices of rows that share one copy of their prompt."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Left-padded prompts of `prompt` columns and the right-padded answers behind them."""
+    """Rows of left-padded prompts, `prompt` columns wide, followed by right-padded answers."""
 
     ids_BC: np.ndarray
     mask_BC: np.ndarray
     prompt: int
     owner_B: np.ndarray | None = None
-    """Whose adapter reads a row, and by how many columns its position is behind its place, where several players'
-    rows are in one pass (mixed_adapters.py)."""
+    """Index of each row's adapter, and (`shift_B`) the columns by which the row is shifted right, in a pass with rows
+    of several players (mixed_adapters.py)."""
     shift_B: np.ndarray | None = None
     start: int = 0
-    """Tokens with which all prompts begin, read once a pack; fewer than any prompt has."""
+    """Number of tokens with which all prompts begin, read once per pack; less than the length of any prompt."""
 
     @property
     def answers_B(self) -> np.ndarray:
-        """Tokens of each answer."""
+        """Number of tokens of each answer."""
         return np.asarray(self.mask_BC[:, self.prompt :].sum(1))
 
     @property
     def prompts_B(self) -> np.ndarray:
-        """Tokens of each prompt."""
+        """Number of tokens of each prompt."""
         return np.asarray(self.mask_BC[:, : self.prompt].sum(1))
 
     def regular(self) -> bool:
@@ -70,7 +70,7 @@ class Rows:
         return bool(ordered and before[self.answers_B > 0, -1].all())
 
     def groups(self) -> list[list[int]]:
-        """Return the rows with an answer, grouped by prompt and reader."""
+        """Return the indices of rows with an answer, grouped by prompt and owner."""
         key_BP = np.ascontiguousarray(((self.ids_BC + 1) * self.mask_BC)[:, : self.prompt])
         if self.owner_B is not None:
             key_BP = np.ascontiguousarray(np.column_stack([self.owner_B, key_BP]))
@@ -81,8 +81,8 @@ class Rows:
 
 
 def arranged(rows: Rows, keys: float) -> tuple[Plan, float]:
-    """Return the cheapest packs, and their estimated cost over the plain pass's; no packs where no two rows share a
-    prompt or its beginning. `keys`: number of keys with which attention costs a token as much as all else in a
+    """Return the cheapest packs, and their estimated cost divided by the plain pass's; no packs if no two rows share a
+    prompt or its beginning. `keys`: number of keys at which a token's attention costs as much as the rest of a
     layer."""
     groups, answers_B, prompts_B = rows.groups(), rows.answers_B, rows.prompts_B - rows.start
     size, best, plan = max(map(len, groups), default=1), float("inf"), list[Any]()
@@ -106,7 +106,7 @@ def arranged(rows: Rows, keys: float) -> tuple[Plan, float]:
 
 
 def binned(lengths: list[int], most: int, owners: list[int] | None = None) -> list[list[int]]:
-    """Return indices of `lengths` in bins of size `most`: the first with room, longest first. A bin has one owner."""
+    """Distribute the indices of `lengths` over bins of size `most` by first-fit decreasing; a bin has one owner."""
     bins: list[list[int]] = []
     room: list[int] = []
     whose = owners or [0] * len(lengths)
@@ -123,16 +123,16 @@ def binned(lengths: list[int], most: int, owners: list[int] | None = None) -> li
 
 @dataclass(frozen=True)
 class Packs:
-    """Layout of packed rows: N packs of L tokens, and the places of the M predictions."""
+    """Layout of packed rows: N packs of L tokens, and the indices of the M predictions."""
 
     ids_NL: torch.Tensor
     positions_NL: torch.Tensor
     visible_NLL: torch.Tensor
-    """True where a token (row) sees another one (column); padding sees itself."""
+    """Mask, true where a token (row) attends to another one (column); padding attends to itself."""
     source_M: torch.Tensor
-    """Places in the flattened (N, L) that predict the answers' tokens."""
+    """Indices, in the flattened (N, L), of the tokens that predict the answers' tokens."""
     target_M: torch.Tensor
-    """Places of these tokens in the flattened (B, C) rows."""
+    """Indices of the predicted tokens in the flattened (B, C) rows."""
 
 
 def packed(rows: Rows, plan: Plan, device: torch.device | str = "cpu") -> Packs:
@@ -186,7 +186,7 @@ def packed(rows: Rows, plan: Plan, device: torch.device | str = "cpu") -> Packs:
 
 
 def obstacle(model: Any) -> str:
-    """Return why a causal LM cannot read packs, a phrase after its name; "" if it can, as far as its settings tell."""
+    """Return the reason why a causal LM cannot read packs, as a phrase that follows its name; "" if none is known."""
     if cut_up(model):
         return SHARDED
     kind = model.config._attn_implementation
@@ -198,8 +198,8 @@ def obstacle(model: Any) -> str:
 
 
 def laid_out(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the layout of packs, for `misread`: two answers behind one copy of their prompt, and one to a prompt that
-    begins alike."""
+    """Compute hidden states of rows in packs and of each row alone, for `misread`: two answers behind one copy of
+    their prompt, and one to another prompt with the same beginning."""
     first, second, answers = tokens(base, length)
     ids, mask = left_padded([first, first, second])
     ends = answers[[0, 1, 0]]
@@ -213,7 +213,7 @@ def laid_out(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def mask_of(model: Any, packs: Packs) -> torch.Tensor:
-    """Return the mask of packs, (N, 1, L, L), in the form that the model's attention takes."""
+    """Return the attention mask of packs, (N, 1, L, L), in the form that the model's attention takes."""
     visible: torch.Tensor = packs.visible_NLL[:, None]
     weight = model.get_input_embeddings().weight
     autocast = torch.is_autocast_enabled(weight.device.type)
@@ -232,18 +232,18 @@ def drops(module: torch.nn.Module) -> bool:
 
 
 class SharedPrefix:
-    """The passes of one model that share prompts."""
+    """Forward passes of one model that share prompts."""
 
     def __init__(self, model: Any, always: bool) -> None:
-        """`always`: pack wherever two rows share a prompt, and not only where it pays."""
+        """Estimate attention's cost. `always`: pack whenever rows share a prompt, not only if that is cheaper."""
         config = model.config.get_text_config()
         layers = sum(p.numel() for p in model.base_model.parameters()) - model.get_input_embeddings().weight.numel()
         keys = layers / config.num_hidden_layers / (2 * config.hidden_size * ATTENTION)
         self.keys, self.always = keys, always
 
     def score(self, model: Any, fused: Any, given: dict[str, Any]) -> Any:
-        """Return the output of a pass over packs, as that of the rows; None where rows are not packed. `fused`: the
-        model's forward with TRL's head."""
+        """Return the output of a pass over packs, in the layout of the rows; None if the rows are not packed. `fused`:
+        the model's forward with TRL's head."""
         if not {name for name, value in given.items() if value is not None} <= _OWN:
             return None
         ids, mask, labels = given["input_ids"], given["attention_mask"], given["labels"]
@@ -290,15 +290,15 @@ class SharedPrefix:
 
 
 def _scored(source_M: torch.Tensor, module: Any, arguments: Any, output: Any) -> Any:
-    """Return the backbone's outputs at the tokens that predict a scored one."""
+    """Return the backbone's output at the tokens that predict a scored token."""
     output.last_hidden_state = output.last_hidden_state.flatten(0, 1).index_select(0, source_M)[None]
     return output
 
 
 def share_prefixes(modules: Iterable[torch.nn.Module], mode: str, sharded: bool = False) -> bool:
-    """Let every causal LM inside `modules` with TRL's head share prompts; whether one of them now does. `mode`: on, or
-    auto (where it pays, on a CPU). `sharded`: the engine is going to cut them up. One warning names the first of them
-    that cannot."""
+    """Let every causal LM with TRL's head inside `modules` share prompts; return whether one of them does. `mode`: on,
+    or auto (on a CPU, if cheaper). `sharded`: the engine will shard the weights. A warning names the first model that
+    cannot."""
     heads: list[Any] = [part for module in modules for part in module.modules() if "shared_prefix" in vars(part)]
     if mode == "auto":
         heads = [head for head in heads if all(p.device.type == "cpu" for p in head.parameters())]

@@ -1,4 +1,4 @@
-"""Folders of checkpoints, complete or absent: states of a run's parts, search, verification, rollback."""
+"""Checkpoint folders, which are complete or absent: states of a run's parts, search, verification, rollback."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def refuse_class(name: str, part: object) -> None:
 
 
 def write_states(folder: Path, states: Mapping[str, Stateful], facts: Mapping[str, Any]) -> None:
-    """Write the JSON values to one file and the arrays to a safetensors file. `facts`: additional plain JSON."""
+    """Write the states of parts: JSON values to one file, arrays to a safetensors file. `facts`: more plain JSON."""
     arrays: dict[str, np.ndarray] = {}
     packed = {
         name: {"class": type(part).__name__, "state": _packed(name, part.state_dict(), arrays)}
@@ -69,7 +69,7 @@ def write_states(folder: Path, states: Mapping[str, Stateful], facts: Mapping[st
 
 
 def read_states(folder: Path) -> dict[str, Any]:
-    """Return the arguments of `write_states`: the facts, and under "states" the class and state of each part."""
+    """Read the files of `write_states`; return the facts, and under "states" the class and state of each part."""
     states = json.loads((folder / STATES).read_text())
     arrays = load_file(folder / ARRAYS) if (folder / ARRAYS).is_file() else {}
     states["states"] = {name: _unpacked(part, arrays) for name, part in states["states"].items()}
@@ -77,7 +77,7 @@ def read_states(folder: Path) -> dict[str, Any]:
 
 
 def load_states(states: Mapping[str, Stateful], saved: Mapping[str, Any]) -> None:
-    """Load each part's state. A part of another class, if that change is allowed, starts without one."""
+    """Load each part's state. A part whose class differs from the saved one keeps its initial state."""
     for name, part in states.items():
         if name in saved and saved[name]["class"] == type(part).__name__:
             part.load_state_dict(saved[name]["state"])
@@ -114,13 +114,13 @@ COMPLETE = "complete.json"
 FORMAT = 2
 """Version of a checkpoint's contents; others cannot be read."""
 CONJECTURER_HEALTHY = "conjecturer_healthy"
-"""Key in COMPLETE, under guard_scope=conjecturer."""
+"""Key in COMPLETE, under guard_scope=conjecturer: whether the conjecturer was healthy."""
 _OLD = ".old-"
 
 
 def digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str, list[Any]]:
-    """Return {name: [bytes, SHA-256]}, computed on all cores. `settle`: wait until the disk holds each file, because
-    rotation deletes older checkpoints and a power cut may follow."""
+    """Return {name: [bytes, SHA-256]}, computed by up to 8 threads. `settle`: wait until the disk holds each file,
+    because rotation deletes older checkpoints and a power cut may follow."""
 
     def one(path: Path) -> list[Any]:
         with path.open("rb") as file:
@@ -145,7 +145,7 @@ def replace_checkpoint(source: Path, target: Path) -> None:
 
 
 def restore_replaced(output: Path) -> None:
-    """Rename a checkpoint whose replacement was interrupted back; delete one whose replacement is complete."""
+    """Restore each checkpoint whose replacement was interrupted; delete it if its replacement is complete."""
     for old in output.glob(f"{_OLD}checkpoint-*"):
         target = output / old.name.removeprefix(_OLD)
         if target.exists():
@@ -155,8 +155,8 @@ def restore_replaced(output: Path) -> None:
 
 
 def rotate(output: Path, limit: int | None, best: str | None) -> None:
-    """Keep the newest `limit` checkpoints, the best one, the newest healthy one and the two newest with a healthy
-    conjecturer; and as many abandoned ones."""
+    """Delete all checkpoints but the newest `limit`, the best one, the newest healthy one and the two newest with a
+    healthy conjecturer; of abandoned checkpoints, keep the newest `limit`."""
     if not limit or limit <= 0:
         return
     saved = checkpoints(output)
@@ -192,14 +192,14 @@ def step_in(folder: Path) -> int:
 
 def checkpoints(output: Path) -> list[Path]:
     """Return the folders `checkpoint-<step>` in `output`, complete or not, by the step at which they were written. Of
-    several with one step the one with that name comes last."""
+    several written at the same step, the one whose name has that step comes last."""
     keys = {folder: step_in(folder) for folder in checkpoint_folders(output)}
     return sorted(keys, key=lambda folder: (keys[folder], step_of(folder) == keys[folder]))
 
 
 def defect(folder: Path, processes: int, engine: str | None = None, contents: bool = True) -> str | None:
-    """Return why `folder` cannot be resumed, or None. The stock Trainer would silently resume without optimizer, RNG
-    or curriculum. `contents`: compare digests in addition to sizes."""
+    """Return the reason why `folder` cannot be resumed, or None. The stock Trainer would silently resume without
+    optimizer, RNG or curriculum. `contents`: compare digests in addition to sizes."""
     if not folder.is_dir():
         return "there is no such folder"
     manifest = manifest_of(folder)
@@ -288,7 +288,7 @@ def _abandon(output: Path, folders: list[Path]) -> None:
 
 
 def bring(output: Path, step: int) -> list[dict[str, Any]]:
-    """Set aside the files beyond `step`, after a note to complete it later; return the remaining rollbacks."""
+    """Set aside checkpoints and cut logs after `step`, resumable if interrupted; return the recorded rollbacks."""
     later = [folder for folder in checkpoints(output) if step_in(folder) > step]
     if later:
         write_atomically(output / GOING_BACK, json.dumps({"to": step}))

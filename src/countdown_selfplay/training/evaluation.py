@@ -31,8 +31,8 @@ PROBED_EACH = 4
 
 @dataclass(eq=False)
 class Evaluator:
-    """Measures players with private random numbers. All processes call all methods, which split the work and return
-    the same results: one process alone could exceed the others' time limit."""
+    """Evaluator of players with private random generators. All processes call every method, which splits the work and
+    returns the same result on each: one process alone could exceed the others' time limit."""
 
     sampler: Sampler
     engine: Engine
@@ -47,8 +47,8 @@ class Evaluator:
         self.args, self.processes = self.context.args, self.context.processes
 
     def held_out_side(self) -> list[Any]:
-        """Return the problems that measure a run without an evaluation data set. Raises ConfigError for a domain
-        without a held-out side, because training may have used any problem."""
+        """Return the domain's held-out problems, for a run without an evaluation data set. Raises ConfigError for a
+        domain without a held-out side, because training may have used any problem."""
         if self.domain.held_out is None:
             raise ConfigError(
                 f"evaluate() needs problems: the domain '{name_of(self.domain)}' has no held-out side; pass "
@@ -62,8 +62,8 @@ class Evaluator:
         """Return `<prefix>_pass@k` for k = 1, 2, 4, ... up to `answers`, by the verifier alone, and the provers'
         figures as in evaluation.json. Problems of several rungs also have values by rung, for the lowest and the
         highest k. `rows`: None for the held-out side. Sampling: the prover's setting, or `eval_preset`. The seed
-        depends only on the optimizer `step`; None: seed and batches of `measure`, so that draws before and after
-        training, and those of the command, are the same."""
+        depends on `args.seed` and the Trainer's `step`; None: seed and batches of `measure`, so that evaluations
+        before and after training, and by the command, draw the same random numbers."""
         if rows is None:
             problems = self.held_out_side()
         else:
@@ -87,15 +87,15 @@ class Evaluator:
         return {f"{prefix}_{name}": value for name, value in metrics.items()}, figures
 
     def figures(self, problems: list[Any], **how: Any) -> tuple[ProverEvaluation, dict[str, Any]]:
-        """Return the figures of the pool of all provers and of each player; the pool is "prover"."""
+        """Evaluate all provers; return their pooled evaluation, and name -> figures with the pool as "prover"."""
         ks = tuple(k for k in (1, 4, 8, 16, 32) if k <= self.answers)
         by_role = self.provers(problems, self.answers, ks, **how)
         pool = pooled([*by_role.values()], ks)
         return pool, {one: evaluation.to_dict() for one, evaluation in by_role.items()} | {"prover": pool.to_dict()}
 
     def measure(self, problems: list[Any], proposals: int, when: str) -> dict[str, Any]:
-        """Evaluate every player, conjecturers by the number of `proposals`. "prover" is the pool of all provers. {}
-        without held-out problems. `when`: words for the printed line."""
+        """Evaluate the provers on held-out `problems` and the conjecturers by `proposals` samples in all; return name
+        -> figures ("prover": the pool of all provers), {} without problems. `when`: text to print."""
         result: dict[str, Any] = {}
         if problems:
             say, answers = self.engine.accelerator.print, self.answers
@@ -108,8 +108,8 @@ class Evaluator:
 
     @contextmanager
     def acting_as(self, role: str, label: str | None, unit: str) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Generate as `role` inside the block; yield the model that samples (an engine's where one samples the
-        rounds), and sampling settings and processes. `label`: of the bar."""
+        """Generate as `role` inside the block; yield the model that samples (the inference engine's, if rounds use
+        one) and keyword arguments for sampling. `label`: text of the progress bar (None: no bar)."""
         settings, main = self.context.roles[role], self.processes.main
         bar = ProgressLine(label or role, unit, enabled=label is not None and main and not self.args.disable_tqdm)
         with sampling_as(self.engine, role), self.engine.whole_weights(), bar:
@@ -130,8 +130,8 @@ class Evaluator:
         batch_size: int | None = None,
         seed: int = 0,
     ) -> dict[str, ProverEvaluation]:
-        """Sample `n` answers of each prover to each problem, under `eval_preset`; return them by name. Seeds differ by
-        prover, because equal provers would give equal answers. `batch_size`: None for at least `n`."""
+        """Sample `n` answers of each prover to each problem, under `eval_preset`; return evaluations by name. Seeds
+        differ by prover, because equal provers would give equal answers. `batch_size`: None for at least `n`."""
         tokenizer, evaluations = self.context.tokenizer, {}
         size = max(self.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
         for i, one in enumerate(self.args.players_of("prover")):
@@ -143,7 +143,7 @@ class Evaluator:
         return evaluations
 
     def proposals(self, n: int, player: str = "conjecturer") -> dict[str, Any]:
-        """Return rates of `n` proposals, and the provers' mean solve rate on the unique playable ones."""
+        """Sample `n` proposals; return their rates, and the provers' mean solve rate on the unique playable ones."""
         tokenizer, size = self.context.tokenizer, self.args.per_device_eval_batch_size
         with self.acting_as(player, player, "proposals") as (model, how):
             evaluation = evaluate_conjecturer(model, tokenizer, self.domain, n=n, batch_size=size, **how)
@@ -181,7 +181,7 @@ class Evaluator:
         self.format_probed = True
 
     def _first_moves(self, player: str, problems: list[Any], each: int) -> list[str]:
-        """Sample `each` first moves per problem, side by side; return all of them on every process."""
+        """Sample `each` first moves per problem; return the texts of all problems on every process."""
         module, tokenizer = self.engine.policies.module, self.context.tokenizer
         size = self.args.per_device_eval_batch_size
         how = sampling_of(self.args, self.context.roles[player], self.context.stops(player))

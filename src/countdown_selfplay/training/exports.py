@@ -39,7 +39,7 @@ LARGE = 8 << 30
 
 @dataclass(eq=False)
 class Exports:
-    """Writes the policies of a run as model folders."""
+    """Writer of the policies of a run as model folders."""
 
     args: JointSelfPlayConfig
     engine: Engine
@@ -69,7 +69,7 @@ class Exports:
         return self.engine.policies.weight_names
 
     def write_last(self, folder: Path) -> list[tuple[Path, str, bool]]:
-        """Write the exports and load each again; return (folder, sentence, holds the policy) of each."""
+        """Write the exports and reload each to verify it; return (folder, fault or remark, is usable) of each."""
         state = self.engine.full_state()
         pairs = zip(self._names, self._written(folder, state), strict=False)  # the main process writes
         return self.processes.together(lambda: [self._loaded(*one, state) for one in pairs])
@@ -85,12 +85,12 @@ class Exports:
         return folder, fault, not fault
 
     def write_bases(self, folder: Path) -> None:
-        """Write the base weights of the adapters in `folder` that have no name. All processes call it."""
+        """Write to `folder` the base weights of adapters whose base has no path or hub id. All processes call it."""
         if self._bases_in(folder).keys() - self._bases:
             self._write_bases(folder, self.engine.full_state())
 
     def _bases_in(self, folder: Path) -> dict[Path, str]:
-        """Map the folder of a base to the weights that are adapters of it."""
+        """Map the folder of each unnamed base to the name of an adapter's weights over it."""
         beside = {name: self.engine.policies.base_beside(name) for name in self._names}
         return {folder / base: name for name, base in beside.items() if base}
 
@@ -104,7 +104,7 @@ class Exports:
                     self.engine.policies.export_base(name, staged, whole, state)
 
     def _write(self, name: str, target: Path, run: Path, state: Mapping[str, Any] | None) -> Path:
-        """Write one set of weights. `run`: folder of the base of an adapter without a named one."""
+        """Write one set of weights to `target`. `run`: folder that holds the unnamed base of an adapter."""
         target.mkdir(parents=True, exist_ok=True)
         policies, settings = self.engine.policies, self.args.all_roles
         roles, origin = policies.shared_by(name), policies.origins.get(name, "")
@@ -156,8 +156,8 @@ def _renamed(whole: Path) -> Iterator[Path]:
 
 
 def fault_of(trained: Callable[[], nn.Module], folder: Path, trust_remote_code: bool) -> str:
-    """Return the fault of the model in `folder`, or "" if its scores equal those of the trained model, both in float32
-    on the CPU. `trained`: returns the trained model."""
+    """Describe the fault of the model in `folder`; "" if its log-probs equal those of the trained model, both in
+    float32 on the CPU. `trained`: returns the trained model."""
     with torch.random.fork_rng(devices=[]):  # PEFT draws an adapter's values before it reads them
         expected = scores(trained())
         try:
@@ -173,7 +173,7 @@ def fault_of(trained: Callable[[], nn.Module], folder: Path, trust_remote_code: 
 
 @torch.no_grad()
 def scores(model: Any) -> torch.Tensor:
-    """Return (2, 32) log-probs of random tokens."""
+    """Return the log-probs, (2, 32), of tokens drawn with a fixed seed."""
     ids_BT = torch.randint(model.get_input_embeddings().num_embeddings, (2, 33), generator=torch.Generator())
     logits = model.eval()(input_ids=ids_BT, attention_mask=torch.ones_like(ids_BT)).logits
     return torch.log_softmax(logits[:, :-1], -1).gather(2, ids_BT[:, 1:, None])[..., 0]
@@ -186,7 +186,7 @@ def check_saved(checked: Iterable[tuple[Path, str, bool]]) -> None:
 
 
 def write_cards(run: Path) -> None:
-    """Rewrite the cards of a finished run's roles with its evaluation. `run`: the run folder."""
+    """Rewrite the model cards of a finished run's roles with its evaluation. `run`: the run folder."""
     path = run / "evaluation.json"
     for folder in exported_roles(run):
         described = json_file(run / "run.json", config=dict, domain=dict)
@@ -213,9 +213,9 @@ def card(
     **parts: Any,
 ) -> str:
     """Render a model card. `made`: sentence on the training; `rows`: table of settings; `recorded`: the domain's
-    facts; `base`: folder or hub id of the weights before training; `prompt`: an example, text or chat; `sampling`: its
-    sampling settings; `parts`: variables of model_card.md, such as `place` (of the weights), `results` (a table as
-    text), `moves` and `command`."""
+    `to_dict()`; `base`: folder or hub id of the weights before training; `prompt`: an example, text or chat;
+    `sampling`: its sampling settings; `parts`: variables of model_card.md, such as `place` (of the weights), `results`
+    (a table as text), `moves` and `command`."""
     head = ModelCardData(
         library_name=library,
         pipeline_tag="text-generation",
@@ -235,13 +235,13 @@ def card(
 
 
 def is_hub_id(model: str) -> bool:
-    """Return whether `name` is a model on the hub, not a folder or an embedded model."""
+    """Return whether `model` has the form of a hub id and is neither a folder nor an embedded model."""
     named = re.fullmatch(r"(?!runs/)\w[\w.-]*/[\w.-]+", model) is not None
     return named and embedded_name(model) is None and not Path(model).is_dir()
 
 
 def licence_of(base: str) -> str | None:
-    """Return the license of the base model's card, if it is on this machine; that of embedded models is Apache-2.0."""
+    """Return the license in the base model's card (Apache-2.0 if embedded); None if no card is on this machine."""
     if not base:  # Path("") is the current folder
         return None
     if embedded_name(base) is not None:
@@ -267,12 +267,12 @@ def example_prompt(domain: Any, kind: str) -> Any:
 
 
 def settings_of(role: Any, args: Any, domain: Any) -> dict[str, Any]:
-    """Return the settings of a role that its card shows, and its sampling settings."""
+    """Return the settings of a role that its model card shows, including its sampling settings."""
     return {name: getattr(role, name) for name in _SHOWN} | {"sampling": sampling_of(args, role, role.stops(domain))}
 
 
 def exported_roles(run: Path) -> list[Path]:
-    """Return the folders of a run's trained roles: those of a joint run, or of the last iteration of each role."""
+    """Return the folders of a run's trained roles; in an iterated run the folder of each role's last iteration."""
     folders = [path.parent for path in sorted(run.glob(f"*/{ROLES_FILE}")) if holds_model(path.parent)]
     if folders:
         return folders
@@ -289,9 +289,9 @@ def role_card(
     place: str | None = None,
     base: str = "",
 ) -> str:
-    """Render the card of a trained role. `folder`: its weights; `described`: contents of run.json; `evaluation`: of
-    evaluation.json; `place`: future location of the weights, such as a repository id (None: `folder`); `base`: the
-    weights before training ("": as in the run)."""
+    """Render the model card of a trained role. `folder`: its weights; `described`: contents of run.json; `evaluation`:
+    contents of evaluation.json; `place`: future location of the weights, such as a repository id (None: `folder`);
+    `base`: the weights before training ("": as in the run)."""
     config, recorded = described["config"], described["domain"]
     description = json_file(folder / ROLES_FILE, roles=list) if (folder / ROLES_FILE).exists() else {}
     roles, settings = description.get("roles") or [folder.name], description.get("settings", {})
@@ -333,8 +333,8 @@ def role_card(
 
 
 def results_of(evaluation: Mapping[str, Any], roles: Sequence[str]) -> str:
-    """Return a model card's Markdown table of these roles before and after training, under a line with the numbers of
-    problems and answers; "" if none was evaluated."""
+    """Return a Markdown table of `roles` before and after training, under a line with the numbers of problems and
+    answers; "" if no role was evaluated."""
     lines = before_after_table(dict(evaluation)).splitlines()
     shown = [line for line in lines[2:] if line.split(" ")[0].removesuffix(",") in roles]
     if not shown:

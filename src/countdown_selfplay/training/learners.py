@@ -22,18 +22,18 @@ from .losses import RoleLoss
 from .plan import REFERENCE, Sample, by_answer, equal_steps
 
 Answer = Sequence[Sample]
-"""Kept answer: a row, or the moves of an episode."""
+"""Answer in a replay queue: one sample, or the moves of an episode."""
 Demonstrations = Callable[[Sequence[object]], Sequence[Sample]]
-"""(key of the seed) -> rows of the answers that an optimizer step imitates."""
+"""Function from the key of a seed to the samples that an optimizer step imitates."""
 
 
 class ReplayQueue:
-    """Selected answers of a role over all processes; every process holds the same list. Without `reuse` and `carry` a
-    round trains on the kept answers, at most as many as the role sampled in the round, drawn without repetition
-    (`all_kept`: on all of them). With `reuse` each new distinct answer adds `reuse` / `sequences_per_step` optimizer
-    steps. Whole steps of `sequences_per_step` answers are drawn with repetition from all kept answers, and the
-    remainder waits, so that each answer is seen `reuse` times on average and a role that solves nothing takes no step.
-    With `carry` an answer with credit is used in one step, the oldest first, and then removed."""
+    """Replay queue of a role: its selected answers over all processes, the same list on each. Without `reuse` and
+    `carry` a round trains on the kept answers, at most as many as the role sampled in the round, drawn without
+    repetition (`all_kept`: on all of them). With `reuse` each new distinct answer adds `reuse` / `sequences_per_step`
+    optimizer steps. Whole steps of `sequences_per_step` answers are drawn with repetition from all kept answers, and
+    the remainder waits, so that each answer is seen `reuse` times on average and a role that solves nothing takes no
+    step. With `carry` an answer with credit is used in one step, the oldest first, and then removed."""
 
     def __init__(self, rule: Replay, settings: Role) -> None:
         self.rule, self.sequences = rule, settings.sequences_per_step
@@ -46,13 +46,13 @@ class ReplayQueue:
         self.reference = [settings.beta > 0, settings.temperature]
         self.kept: list[Answer] = []
         self.owed = 0.0
-        """Optimizer steps that are due."""
+        """Number of optimizer steps that are due, which may be fractional."""
         self.new = self.dropped = 0
-        """Number of answers that the last round added; and of those that it dropped unused."""
+        """Number of answers that the last round added, and number that it dropped unused."""
 
     def steps(self, samples: Sequence[Sample], round_: int, most: int, key: tuple[object, ...]) -> list[list[Sample]]:
-        """Add the round's samples; return those of each of at most (without `reuse` or `carry`:
-        exactly) `most` steps."""
+        """Add the round's samples; return the samples of each optimizer step. There are at most `most` steps, and
+        exactly `most` without `reuse` and `carry`."""
         if self.buys_steps:
             new = self._take_in(samples, round_, key)
             bought = len(new) * (self.rule.reuse or 0) / self.sequences
@@ -154,7 +154,7 @@ def numbered(answers: Sequence[Answer]) -> list[Sample]:
 
 
 def of_mean_one(samples: list[Sample], weighted: bool) -> list[Sample]:
-    """Return the samples with advantages whose mean over tokens is 1, if `weighted`."""
+    """Return the samples, if `weighted` with advantages scaled to a mean of 1 over tokens."""
     tokens = sum(sample.tokens for sample in samples)
     total = sum(sample.advantage * sample.tokens for sample in samples)
     if not weighted or total <= 0:
@@ -173,7 +173,7 @@ def _selected(samples: Sequence[Sample]) -> list[Answer]:
 
 
 def _key(answer: Answer) -> tuple[Any, ...]:
-    """Return the key by which equal answers to equal prompts are one."""
+    """Return a key that is equal for equal answers to equal prompts."""
     return tuple((tuple(row.prompt.tolist()), tuple(row.completion.tolist())) for row in answer)
 
 
@@ -192,12 +192,12 @@ def _distinct(samples: Sequence[Sample], most: int | None, generator: random.Ran
 
 @dataclass
 class Learner:
-    """Trained player."""
+    """Trained player: its objective, loss, replay queue and demonstrations."""
 
     objective: Objective
     loss: RoleLoss
     replay: ReplayQueue | None = None
-    """Kept answers, for an objective that trains on them."""
+    """Queue of kept answers, for an objective that trains on them."""
     episodes: bool = False
     """Whether its answers are given in moves."""
     demonstrations: Demonstrations | None = None
@@ -206,7 +206,7 @@ class Learner:
 def learners_of(
     args: JointSelfPlayConfig, domain: Any, roles: Mapping[str, Role], given: Mapping[str, Objective | str] | None
 ) -> dict[str, Learner]:
-    """Return the learners by role, in the order of `args`. `given`: a user's objectives, which override it."""
+    """Return the learners by role. `given`: a user's objectives, which override those of `args`."""
     trained = args.trained_roles
     if given is not None and not isinstance(given, Mapping):
         raise ConfigError(f"`objectives` ({given!r}) must be a dict with an objective per role: {', '.join(trained)}.")
@@ -234,7 +234,7 @@ def learners_of(
 
 
 def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
-    """Return the trained roles whose answers are episodes. Raises ConfigError for too long ones."""
+    """Return the trained roles that answer in episodes. Raises ConfigError if no micro-batch can hold an episode."""
     if not in_moves(domain):
         return []
     if args.per_device_train_batch_size < domain.most_moves:

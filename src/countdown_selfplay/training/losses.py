@@ -23,7 +23,7 @@ from .plan import Counts, at_least_float32
 
 
 class RoleLoss:
-    """Loss of a role, normalised by its own counts, so that the mix of roles does not scale its updates."""
+    """Loss of a role, normalised by the role's sample counts, so that the mix of roles does not scale its updates."""
 
     def __init__(self, objective: Objective, settings: Role, most_moves: int = 1) -> None:
         """Set up the loss. `most_moves`: largest number of moves of an answer, 1 without moves."""
@@ -36,8 +36,8 @@ class RoleLoss:
 
     @property
     def proportional(self) -> bool:
-        """Return whether a sample's gradient is proportional to its advantage: true for the objectives of this package
-        without KL or entropy term, and for a user's objective with the attribute `proportional`."""
+        """Whether a sample's gradient is proportional to its advantage: true without KL and entropy terms for the
+        objectives of this package and for a user's objective with the attribute `proportional`."""
         known = self.objective.proportional
         built_in = type(self.objective).loss.__module__.startswith("countdown_selfplay.objectives.")
         if not (built_in if known is None else known):
@@ -98,11 +98,11 @@ class RoleLoss:
 
     @property
     def imitates(self) -> bool:
-        """Return whether the role trains on kept samples, whose token accuracy is logged."""
+        """Whether the role trains on replayed samples, whose token accuracy is logged."""
         return self.objective.replay is not None
 
     def count_accuracy(self, top1_BT: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
-        """Add a micro-batch's share of the tokens whose prediction is right."""
+        """Add a micro-batch's part of the token accuracy. `top1_BT`: 1 where a token was the most likely one."""
         right = (top1_BT.to(batch["completion_mask"].device) * batch["completion_mask"]).sum()
         self._add("token_accuracy", right / (self.measured.tokens or 1.0))
 
@@ -129,7 +129,7 @@ class RoleLoss:
     def _mismatch(
         self, trained: torch.Tensor, sampler: torch.Tensor, mask: torch.Tensor, sequence_B: torch.Tensor | None
     ) -> None:
-        """Return the engines' difference of log-probs on trained tokens; unscored tokens are counted."""
+        """Add metrics of the difference between the trainer's and the sampler's log-probs on trained tokens."""
         unscored = torch.isnan(sampler).to(mask.dtype) * mask
         self._add("sampler_unscored", unscored.sum() / (self.measured.tokens or 1.0))
         gap = torch.nan_to_num((trained - sampler) * mask, nan=0.0)

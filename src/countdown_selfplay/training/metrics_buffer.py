@@ -35,7 +35,7 @@ class RunCounts:
     """Number of earlier moves in the current turn, if answers are episodes."""
 
     def key(self) -> tuple[int, ...]:
-        """Return turn and move as a part of a sample's seed; the first move has the key of a whole answer."""
+        """Return (rollbacks, rounds, turn), and the move after the first one: the changing part of a sampling seed."""
         return (self.attempt, self.rounds, self.turn, *([self.move] if self.move else []))
 
     @property
@@ -75,7 +75,7 @@ class MetricsBuffer:
         self.samples: list[dict[str, Any]] = []
         """Samples of the last round, for samples.jsonl."""
         self.histogram: list[int] | None = None
-        """Histogram of the last log."""
+        """Counts per bin of solve rate over the rounds of the last log."""
         self.collected: dict[str, Any] = {role: {m: defaultdict(list) for m in ("train", "eval")} for role in roles}
         """Metrics that TRL collects until it logs, by role; "round": those without a role, such as times."""
 
@@ -84,7 +84,7 @@ class MetricsBuffer:
         self.collected["round"]["train"][name].append(value)
 
     def add(self, metrics: dict[str, Any], samples: list[dict[str, Any]]) -> None:
-        """Add a round that was played."""
+        """Add the metrics and samples of a played round."""
         self.rounds.append(metrics)
         self.samples = samples
 
@@ -104,7 +104,7 @@ class MetricsBuffer:
             modes["train"].clear()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state as plain JSON. Called by all processes, because their sums of losses differ."""
+        """Return the state as plain JSON. All processes call it, because their sums of losses differ."""
         return {
             "round_metrics": self.rounds,
             "collected": {role: modes["train"] for role, modes in self.collected.items()},

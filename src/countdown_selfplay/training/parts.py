@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 def settled_for(args: JointSelfPlayConfig, game: Any, peft_config: Any) -> JointSelfPlayConfig:
-    """Return `args` for the roles of a game object; with an adapter, policy_sharing=full becomes lora."""
+    """Return `args` adapted to the roles of a game object; with `peft_config`, policy_sharing=full becomes lora."""
     if peft_config is not None and args.policy_sharing == "full":
         args = copy.copy(args)
         args.policy_sharing = "lora"
@@ -57,8 +57,8 @@ def settled_for(args: JointSelfPlayConfig, game: Any, peft_config: Any) -> Joint
 def game_of(
     args: JointSelfPlayConfig, domain: Any, conjecturer_reward: ConjecturerReward | str | None, game: Any = None
 ) -> Game:
-    """Return the game that was passed, or that `args` names, after checks: it and its proposer support the domain, and
-    their state can be saved. `conjecturer_reward`: a callable, or a name, in place of that in `args`."""
+    """Return the passed game, or the game that `args` names, after checks that it and its proposer support the domain
+    and have a state that can be saved. `conjecturer_reward`: a callable or a name, in place of that in `args`."""
     entry = game_class(str(args.game)) if game is None else game
     if game is None and entry.from_config is not None:
         reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
@@ -85,7 +85,7 @@ def game_of(
 
 
 def conjecturer_reward_of(args: JointSelfPlayConfig, given: ConjecturerReward | str) -> ConjecturerReward:
-    """Return the user's callable, or the named reward."""
+    """Return the user's callable, or the named reward. Raises ConfigError for another object."""
     if isinstance(given, str):
         return make_conjecturer_reward(given or args.conjecturer_reward, {} if given else args.reward_arguments)
     if not callable(given):
@@ -101,7 +101,7 @@ def declared_metrics(
     game: Game, players: Mapping[str, Sequence[str]], cures: Mapping[str, str] = MappingProxyType({})
 ) -> list[Metric]:
     """Return the metrics of trainer, game, proposer and guide, one per player; the last of equal names wins.
-    `players`: role -> its players. `cures`: the domain's."""
+    `players`: role -> its players. `cures`: name of a metric -> the domain's advice if it trips the guard."""
     metrics_written: list[Metric] = []
     for what, part in (("game", game), ("proposer", game.proposer), ("guide", game.guide)):
         declared = () if part is None else part.metrics
@@ -116,7 +116,7 @@ def declared_metrics(
 
 def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGuard:
     """Return the collapse guard over the declared metrics, with the ranges of `guard_trips` in place of the declared
-    ones. Under guard_scope=conjecturer only those are watched, and what must be finite."""
+    ones. Under guard_scope=conjecturer only `guard_trips` and metrics that must be finite are watched."""
     declared, alone = list(metrics), conjecturer_guard_of(args)
     trips: dict[str, Range] = {metric.name: UNBOUNDED for metric in declared} if alone else {}
     names = {metric.name for metric in declared}
@@ -135,7 +135,7 @@ def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGu
 
 
 def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
-    """Return the guard of the conjecturers alone, under guard_scope=conjecturer."""
+    """Return the guard of the conjecturers alone under guard_scope=conjecturer, else None."""
     players = args.players_of("conjecturer")
     if not args.guard or args.guard_scope == "run" or not players:
         return None
@@ -152,7 +152,7 @@ def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
 
 def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:
     """Return the reward functions `given`, or the default ones. Raises ConfigError unless each is a function, an id or
-    a model, weights match in number, and no penalty of the default rewards is set for passed ones."""
+    a model, the weights match their number, and penalties of the default rewards are unset for passed functions."""
     functions = given if isinstance(given, list | tuple) else [given]
     for function in functions:
         refuse_class("reward_funcs", function)
@@ -261,7 +261,7 @@ def warn_of_lost_steps(policies: PolicySet, learning_rate: float) -> None:
 
 
 def end_tokens(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> list[int]:
-    """Return the tokens that end a completion of any role, including the end of a chat turn."""
+    """Return the ids of the tokens that end a completion of any role, including the end of a chat turn."""
     examples = example_rows(domain, bool(args.players_of("conjecturer")), rows)
     chat = any(isinstance(row["prompt"], list) for row in examples.values())
     ids: list[int] = []

@@ -22,25 +22,25 @@ LOGPS = ("old_per_token_logps", "sampling_per_token_logps", REFERENCE)
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A prompt and its completion: an answer, or one move of an episode."""
+    """Prompt and completion of an answer, or of one move of an episode."""
 
     prompt: np.ndarray
-    """Ids, without padding."""
+    """Token ids without padding."""
     completion: np.ndarray
-    """Ids, with the end token; empty if the sample is masked out."""
+    """Token ids with the end token; empty if the sample is masked out."""
     advantage: float = 0.0
     group: int = 0
-    """Equal for samples that share a baseline."""
+    """Number that all samples with one baseline share."""
     answer: int = 0
-    """Equal for the moves of an episode."""
+    """Number that all moves of an episode share."""
     trained: bool = True
-    """Whether the objective selects it."""
+    """Whether the objective selects the sample."""
     imitated: bool = False
-    """Whether it is in the supervised term."""
+    """Whether the supervised term of the loss includes the sample."""
     logps: Mapping[str, np.ndarray] = field(default_factory=dict)
     """TRL's name -> one log-prob per completion token."""
     round: int = 0
-    """Round in which it was written."""
+    """Round in which the completion was sampled."""
 
     @property
     def tokens(self) -> int:
@@ -54,7 +54,7 @@ class Sample:
 
     @property
     def credited(self) -> bool:
-        """Whether a step learns from it, by its advantage or by the supervised term."""
+        """Whether the sample has credit: a nonzero advantage or a place in the supervised term."""
         return self.imitated or (self.trained and self.advantage != 0)
 
 
@@ -97,12 +97,12 @@ def _tokens(rollout: Rollout) -> list[tuple[np.ndarray, np.ndarray, dict[str, np
 
 
 def at_least_float32(values: torch.Tensor) -> torch.Tensor:
-    """Convert 16-bit floats to float32: sums and token counts exceed them, and NumPy lacks bfloat16."""
+    """Convert 16-bit floats to float32: 16 bits are too few for sums and token counts, and NumPy lacks bfloat16."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
 def by_answer(samples: Iterable[Sample]) -> list[list[Sample]]:
-    """Return the rows of each answer, in order of first occurrence."""
+    """Group samples by answer (an episode is one answer), in order of first occurrence."""
     answers: dict[int, list[Sample]] = {}
     for sample in samples:
         answers.setdefault(sample.answer, []).append(sample)
@@ -156,7 +156,7 @@ class Counts:
     """Counts of a role's samples in an optimizer step, the mean over processes, which normalise losses."""
 
     sequences: float = 1.0
-    """Trained answers; an episode is one."""
+    """Number of trained answers; an episode is one."""
     tokens: float = 1.0
     groups: float = 1.0
     sft_tokens: float = 1.0
@@ -171,11 +171,11 @@ class Counts:
 
 @dataclass(frozen=True)
 class Pass:
-    """Micro-batch of one player, or with mixed adapters of several that share a forward pass."""
+    """Micro-batch of one player, or of several that share a forward pass (mixed adapters)."""
 
     parts: tuple[tuple[str, Sequence[Sample]], ...]
     graph: bool = True
-    """False: its samples have no gradient and are only measured."""
+    """Whether its samples have a gradient; if not, they are only measured."""
 
     @property
     def role(self) -> str:
@@ -194,11 +194,11 @@ class Step:
     group_tokens: Mapping[str, Mapping[int, int]]
     """Role -> group -> number of trained tokens."""
     signalless: frozenset[str] = frozenset()
-    """Roles without a sample with credit."""
+    """Roles none of whose samples has credit."""
     through: frozenset[str] = frozenset()
     """Roles that have taken all their steps of the round."""
     still: frozenset[str] = frozenset()
-    """Roles without a sample with a gradient."""
+    """Roles none of whose samples has a gradient."""
 
 
 def equal_steps(samples: Sequence[Sample], steps: int, seed: int) -> list[list[Sample]]:
@@ -223,7 +223,7 @@ def filled_steps(samples: Sequence[Sample], size: int, most: int, seed: int) -> 
 
 
 def _drawn(units: Sequence[Sequence[Sample]], ends: Sequence[int], seed: int) -> list[list[Sample]]:
-    """Split the units at `ends`, in an order drawn from `seed`."""
+    """Shuffle the units by `seed`, and split them at `ends`."""
     order = list(range(len(units)))
     random.Random(seed).shuffle(order)
     return [[sample for i in sorted(order[a:b]) for sample in units[i]] for a, b in pairwise(ends)]
@@ -289,7 +289,7 @@ class Room:
         return len(samples) * width <= self.tokens
 
     def deal(self, passes: Mapping[str, Sequence[Pass]]) -> list[list[Pass]]:
-        """Return the passes of each process, role by role."""
+        """Distribute the passes of each role over the processes; return the list of each process."""
         by_process: list[list[Pass]] = [[] for _ in range(self.world)]
         for role, role_passes in passes.items():
             most = max(-(-len(role_passes) // self.world), 1)
@@ -335,7 +335,7 @@ class Planner:
     proportional: Callable[[str], bool]
     """Role -> whether a sample's gradient is proportional to its advantage."""
     episodes: frozenset[str]
-    """Roles whose answers are given in moves; those without credit are not measured."""
+    """Roles whose answers are given in moves; answers without credit are not measured."""
     drop_signalless: bool
     mixes: bool = False
     """Whether players share passes (mixed adapters)."""
@@ -346,7 +346,7 @@ class Planner:
         beside: Mapping[str, Sequence[Sample]] = MappingProxyType({}),
         through: frozenset[str] = frozenset(),
     ) -> Step:
-        """Plan one step. samples: of all processes, by role. beside: demonstrations. through: as in Step."""
+        """Plan one optimizer step. samples: role -> samples of all processes. beside: role -> demonstrations."""
         signalless = frozenset(role for role, drawn in samples.items() if not any(sample.credited for sample in drawn))
         passes, counts, measured, of_groups, still = {}, {}, {}, {}, set()
         for role, drawn in samples.items():

@@ -1,4 +1,4 @@
-"""Learning progress: how far a player's update moves along the gradient of its own answers."""
+"""Learning progress: derivative of the log-probabilities of a player's answers along its optimizer step."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ..rewards.learning_progress import needs_progress
 from .rollouts import Rollouts, in_float32, sampling_as
 
 SHARE = 0.1
-"""Share of a movement for a central difference: small for a derivative, large enough for float32."""
+"""Share of the movement that a central difference takes: small for a derivative, large enough for float32."""
 
 Movement = list[tuple[torch.Tensor, torch.Tensor]]
-"""(weight, its movement) pairs."""
+"""Pairs of a weight and its movement."""
 
 
 @torch.no_grad()
 def progress_along(rollouts: Rollouts, rollout: Rollout, weights_B: torch.Tensor | None = None) -> torch.Tensor | None:
-    """Return <grad log pi(answer), u> of right answers, (B), NaN for others; with `weights_B` of all answers, times
-    their weights. u is the player's `movement`. None before its first optimizer step. Weights are restored bit for
-    bit. For episodes, the sum over moves."""
+    """Return the inner product <grad log pi(answer), u> of each right answer, (B), NaN for others; with `weights_B`,
+    that of every answer times its weight. u is the player's `movement`; the result is None before its first optimizer
+    step. Weights are restored bit for bit. An episode has the sum over its moves."""
     role, right_B = rollout.role, rollout.correct_B if weights_B is None else (weights_B != 0).float()
     moved = movement(bare(rollouts.trl.optimizer), rollouts.engine.policies, role)
     if not moved or right_B is None:
@@ -57,7 +57,7 @@ def _rise(rollouts: Rollouts, role: str, tensors: dict[str, torch.Tensor], moved
 
 
 def check_scored_twice(policies: PolicySet, roles: Iterable[str], reward: object) -> None:
-    """Raise ConfigError for a progress reward, a difference of two passes, on models with dropout."""
+    """Raise ConfigError for a learning-progress reward, a difference of two forward passes, on models with dropout."""
     if not needs_progress(reward):
         return
     for role in roles:
@@ -95,7 +95,7 @@ def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
 
 @contextmanager
 def shifted(moved: Movement, share: float) -> Iterator[None]:
-    """Shift the weights by `share` of the movement inside the block."""
+    """Shift the weights by `share` of the movement inside the block, and restore them after it."""
     kept = [weights.clone() for weights, _ in moved]
     for weights, step in moved:
         weights.add_(step, alpha=share)

@@ -31,7 +31,7 @@ would read a single adapter."""
 
 
 class Training:
-    """Loop around the stock Trainer's, which restarts it from a checkpoint when the guard trips."""
+    """Loop around the stock Trainer's loop that restarts it from a checkpoint when the guard trips."""
 
     def __init__(self, trl: Any) -> None:
         self.trl, self.args, self.store = trl, trl.args, trl.store
@@ -40,8 +40,8 @@ class Training:
     def train(
         self, stock_train: Callable[..., Any], resume: str | bool | None, /, *arguments: Any, **keywords: Any
     ) -> Any:
-        """Train. When the guard trips, resume from the last healthy checkpoint, at most guard_max_rollbacks times. The
-        attempt is part of every sampling seed, so that the samples differ."""
+        """Train; when the guard trips, resume from the last healthy checkpoint, at most guard_max_rollbacks times. The
+        number of rollbacks is part of every sampling seed, so that a resumed round draws other samples."""
         trl, store, args, together = self.trl, self.store, self.args, self.processes.together
         output = store.output
         with run_lock(output), trl.termination.listening():
@@ -76,13 +76,13 @@ class Training:
                         store.load(folder)
 
     def go_back(self, folder: Path) -> None:
-        """Restore the output folder to the step of `folder`, and update attempts and generated samples."""
+        """Restore the output folder to the step of `folder`, and the counts of rollbacks and generated samples."""
         for record in self.processes.together(lambda: bring(self.store.output, step_in(folder))):
             self.counts.attempt = max(self.counts.attempt, record["attempt"])
             self.counts.keep_spent(record["spent"])
 
     def _after_trip(self, rollback: Rollback, start: Path | None) -> Path:
-        """Record the rollback; return the newest healthy checkpoint, or that from which the run started."""
+        """Record the rollback; return the newest healthy checkpoint or the healthy one that the run started from."""
         args, processes, counts = self.args, self.processes, self.counts
         close_bars(self.trl.callback_handler.callbacks)
         seen = f"The curriculum collapsed at round {counts.rounds}: {rollback.trip}"
@@ -140,8 +140,8 @@ class Training:
             raise
 
     def _already_done(self, folder: Path, step: int, rounds: int) -> TrainOutput:
-        """Load weights and state of a finished run, for which the stock Trainer, which checks after a step only, would
-        play one more round. Raises CheckpointError under engines other than ddp."""
+        """Load weights and state of a finished run. The stock Trainer, which checks for the end only after a step,
+        would play one more round. Raises CheckpointError under engines other than ddp."""
         message = f"{folder} is at round {step} and the run ends at round {rounds}"
         if self.store.engine.name != "ddp":
             raise CheckpointError(

@@ -25,13 +25,13 @@ from .learners import Learner
 from .metrics_buffer import MetricsBuffer
 
 SHORT = 64
-"""Columns of completions up to which reference passes keep their padding: nothing is gained without it."""
+"""Length of completions in tokens up to which `log_probs` keeps their padding, because trimming gains nothing."""
 
 
 @contextmanager
 def sampling_as(engine: Engine, role: str) -> Iterator[None]:
-    """Run the module's forward and generate as `role` inside the block, with its sampling distribution and the
-    precision of the loss: accelerate applies autocast to forward, but not to generate."""
+    """Let the module's `forward` and `generate` act as `role` inside the block, without generation settings of the
+    model and in the precision of the loss: accelerate applies autocast to `forward`, but not to `generate`."""
     module = engine.policies.module
     with engine.policies.active(role), engine.sampling(), neutral_generation(module), engine.accelerator.autocast():
         yield
@@ -39,7 +39,7 @@ def sampling_as(engine: Engine, role: str) -> Iterator[None]:
 
 @contextmanager
 def in_float32(engine: Engine) -> Iterator[None]:
-    """Inside the block the module's passes are outside of autocast, which accelerate puts on its forward too."""
+    """Run the module's passes without autocast, which accelerate adds to its `forward`, inside the block."""
     module, accelerator = engine.policies.module, engine.accelerator
     plain = {"forward": module._original_forward} if accelerator.native_amp else {}
     outside = torch.autocast(accelerator.device.type, enabled=False)
@@ -49,7 +49,7 @@ def in_float32(engine: Engine) -> Iterator[None]:
 
 @dataclass(eq=False)
 class Rollouts:
-    """Samples and scores the turns of all players."""
+    """Sampler and scorer of the turns of all players."""
 
     trl: Any
     """GRPOTrainer whose generation and reward functions are used; its `_calculate_rewards` is `rewards`."""
@@ -72,7 +72,7 @@ class Rollouts:
     @contextmanager
     def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:
         """Set forward, generation, sampling settings and TRL's metrics to those of `role` inside the block, with `n`
-        completions per prompt. `judged`: problems that verify each completion."""
+        completions per prompt. `judged`: the problem of each completion, for `verify`."""
         trl, context = self.trl, self.context
         sampling = sampling_of(context.args, context.roles[role], context.stops(role))
         most = context.args.generation_rows
@@ -95,8 +95,8 @@ class Rollouts:
         completions: list[Any],
         completion_ids: list[Any],
     ) -> torch.Tensor:
-        """Return TRL's rewards (`stock`), with the verdict as a column, for verified completions; zeros for others,
-        whose game computes rewards later. Keeps the texts."""
+        """Return TRL's rewards (`stock`), with the verdict as a column, of verified completions; zeros for others,
+        whose rewards the game computes later. Keep texts, verdicts and rewards in `_captured`."""
         texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
         verdicts, processes = self._verdicts, self.context.processes
         if self._judged is not None:
@@ -146,14 +146,14 @@ class Rollouts:
         return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B), logs
 
     def _scored_again(self, role: str) -> bool:
-        """Return whether the trained model's log-probs of the role's samples are needed before the step."""
+        """Return whether a pass before the optimizer step must compute log-probs of the role's samples."""
         learner = self.learners.get(role)
         reads = learner is None or learner.objective.reads_behavior
         return bool(reads) or self.context.roles[role].beta > 0
 
     @contextmanager
     def _unscored(self) -> Iterator[None]:
-        """Sample without TRL's second forward pass, if a round has several steps."""
+        """Skip inside the block the forward pass by which TRL scores samples again if a round has several steps."""
         name, methods = "_get_per_token_logps_and_entropies", vars(self.trl)
         methods[name] = lambda _, ids, mask, n, **kw: (
             torch.full((len(ids), n), torch.nan, device=ids.device),
@@ -214,8 +214,8 @@ class Rollouts:
         self, model: torch.nn.Module, tensors: dict[str, torch.Tensor], together: bool = True
     ) -> torch.Tensor:
         """Return log-probs of completions under `model`, (B, T), without a graph. Beyond SHORT columns, rows are
-        sorted by length and trimmed, as in the update; the padding cut off gets 0. together: all processes call it,
-        and make equally many passes."""
+        sorted by length and trimmed, as in the update; the padding cut off gets 0. together: whether all processes
+        call it, and make equally many passes."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
         args, length, width = self.context.args, tensors["completion_ids"].size(1), tensors["prompt_ids"].size(1)

@@ -29,7 +29,7 @@ class PlayedRound:
         self, rows: list[Row], rollouts: Rollouts, counts: RunCounts, held_out: frozenset[str], data: Dataset
     ) -> None:
         """Begin a round. `rows`: anchors of all processes, whose extra columns the reward functions receive.
-        `held_out`: keys of the evaluation's problems. `data`: the run's problems."""
+        `held_out`: keys of the evaluation's problems. `data`: the training data set."""
         self.sampler, self.counts, self.held_out, self.data = rollouts, counts, held_out, data
         context = rollouts.context
         self.args, self.roles, self.domain, self.index = context.args, context.roles, rollouts.domain, counts.rounds
@@ -37,7 +37,7 @@ class PlayedRound:
         self.gather, self.share = context.processes.gather, context.processes.share
         columns = NO_EXTRA.union(self.domain.prove_row(self.domain.problem(rows[0])) if rows else ())
         self.columns = dict.fromkeys(name for row in rows for name in row if name not in columns)
-        """Extra columns of the data set with empty values, for problems that are not in it."""
+        """Extra columns of the data set -> None, for problems that are not in it."""
         known = reversed(rows) if self.columns else ()
         self.anchors = {self.domain.key(self.domain.problem(row)): row for row in known}
         counts.turn = 0
@@ -163,7 +163,7 @@ class PlayedRound:
         return self.roles[role]
 
     def generated(self, role: str) -> dict[str, Any]:
-        """Return a player's completions, tokens, lengths and truncations; an episode is one completion."""
+        """Add a player's completions and tokens to the run's counts; return metrics of lengths and truncation."""
         answers = moves = tokens = truncated = longest = 0.0
         context, limit = self.sampler.context, self.roles[role].max_completion_length
         stops, ends = context.stops(role) or (), frozenset(self.sampler.trl.eos_token_ids)
@@ -187,7 +187,7 @@ class PlayedRound:
         return record | ({f"{role}/moves": moves / answers} if role in self.episodic else {})
 
     def check(self, result: RoundResult, game: object) -> None:
-        """Raise GameError unless `result` is the result of this round."""
+        """Raise GameError unless `result` is a RoundResult whose turns were sampled in this round."""
         turns = result.turns if isinstance(result, RoundResult) else [result]
         wrong = [turn for turn in turns if not isinstance(turn, Turn)]
         if wrong:
@@ -227,7 +227,7 @@ def credit(
     overlong_B: Any = None,
     overlong_on: str = "all",
 ) -> Turn:
-    """Compute selection and advantages, as `Round.credit`. objective: None for a player that is not trained.
+    """Compute selection and advantages, as `Round.credit` does. objective: None for a player that is not trained.
     overlong_B: penalties, at most 0; a negative one replaces the sample's reward (and correctness) before the
     baseline, or the credit of a selected sample, as the objective's `overlong_replaces` says. overlong_on: `correct`
     drops penalties of samples that are wrong, or without verdicts have no reward above 0. All processes call it."""
@@ -289,7 +289,7 @@ def credit(
 
 
 def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype) -> torch.Tensor:
-    """Return the game's `values` as a tensor (B) of `dtype`. Raises RewardError for another number."""
+    """Return the game's `values` as a tensor (B) of `dtype`. Raises RewardError if their number is not B."""
     tensor = torch.as_tensor(values).to(dtype)
     if tensor.shape != (len(rollout.texts),):
         raise RewardError(
@@ -300,7 +300,7 @@ def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype)
 
 
 def token_counts(rollout: Rollout) -> list[int]:
-    """Return the tokens of each sample, (B); of an episode those of its longest move."""
+    """Return the number of completion tokens of each sample, (B); of an episode, that of its longest move."""
     if not isinstance(rollout, Episodes):
         return rollout.tensors["completion_mask"].sum(1).tolist()
     counts = [0] * len(rollout.texts)

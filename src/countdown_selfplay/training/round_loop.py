@@ -1,4 +1,4 @@
-"""A round in causal order, from its anchors to its optimizer steps."""
+"""Loop over the rounds of a run; each leads in causal order from its anchors to its optimizer steps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .round import PlayedRound
 
 
 class RoundLoop:
-    """Plays the rounds of a run and splits each into optimizer steps."""
+    """Loop that plays the rounds of a run and splits each into optimizer steps."""
 
     def __init__(self, trl: Any) -> None:
         self.trl, self.args, self.roles, self.learners = trl, trl.args, trl.roles, trl.learners
@@ -46,7 +46,7 @@ class RoundLoop:
         )
 
     def begin(self, rows: list[Row]) -> PlayedRound:
-        """Return the next round with its anchors."""
+        """Return the next round, on the anchors in `rows`."""
         return PlayedRound(rows, self.trl.rollouts, self.counts, self.trl.held_out, self.trl.train_dataset)
 
     def play(self, rows: list[Row]) -> list[Step]:
@@ -132,7 +132,7 @@ class OptimizerSteps:
     """Number of scheduled steps without data."""
 
     def take(self, model: torch.nn.Module, steps: Sequence[Step]) -> torch.Tensor:
-        """Take all optimizer steps but the last; return the mean loss of all."""
+        """Take all optimizer steps but the last, whose gradients it leaves to the Trainer; return the mean loss."""
         losses = []
         for number, step in enumerate(steps):
             if number:
@@ -173,18 +173,18 @@ class OptimizerSteps:
 
     @property
     def held_roles(self) -> frozenset[str]:
-        """Return the roles whose weights this step must not move, by a gradient of 0 and momentum."""
+        """Roles whose weights this step must not move; with a gradient of 0, momentum would still move them."""
         return self.engine.policies.without_signal(self.step.still)
 
     def loss(self, model: torch.nn.Module, one: Pass, first: bool, last: bool) -> torch.Tensor:
-        """Return the loss of a pass, with the engine's additions in the step's `first` and `last` one."""
+        """Return the loss of a pass, with the engine's hooks for the `first` and the `last` pass of a step."""
         loss = self.measure(model, one)
         if last:
             self.engine.before_last_backward(self.trl.optimizer, self.held_roles)
         return self.engine.before_backward(loss, one.role, self._log_probs, model, first)
 
     def measure(self, model: torch.nn.Module, one: Pass) -> torch.Tensor:
-        """Return the sum of the losses of the players' rows."""
+        """Return the sum of the players' losses over the samples of a pass."""
         policies, device = self.engine.policies, self.trl.accelerator.device
         batches = [collate(samples, device, self.step.group_tokens.get(role, {})) for role, samples in one.parts]
         whole = batches[0] if len(batches) == 1 else collate([s for _, samples in one.parts for s in samples], device)
@@ -234,6 +234,6 @@ class OptimizerSteps:
             self.trl.lr_scheduler.step()
 
     def finish(self) -> None:
-        """Advance the schedule to the round's end, after the last step."""
+        """Advance the learning-rate schedule past the steps that the round did not take, after its last step."""
         for _ in range(self.skipped):
             self._schedule()

@@ -1,4 +1,4 @@
-"""A joint run from end to end: data, evaluations, training, exports, table and report."""
+"""Joint run from end to end: data, evaluations, training, exports, table and report."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def quiet_loading() -> None:
 
 
 def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bool) -> None:
-    """Write evaluation.json, print findings, events and the table, and write the report, if requested."""
+    """Write evaluation.json and model cards, print the run's summary, and write the report if `report`."""
     result = write_evaluation(folder, before, after) if before else None
     write_cards(folder)
     print(summary(folder, result))

@@ -52,7 +52,7 @@ def run_lock(output: str | Path) -> Iterator[None]:
 
 
 def _acquire(lock: FileLock, folder: Path) -> str | None:
-    """Acquire the lock; return a sentence if another process has it."""
+    """Acquire the lock; return an error message if another process holds it or the folder cannot be written."""
     path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def _acquire(lock: FileLock, folder: Path) -> str | None:
     except OSError as error:
         logger.warning("%s has no file locks (%s): see to it that one run at a time uses it.", folder, error.strerror)
         return None
-    with suppress(OSError):  # the disk may be full: the lock holds without its owner's name
+    with suppress(OSError):  # the disk may be full: the lock works without its owner's name
         path.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}))
     return None
 

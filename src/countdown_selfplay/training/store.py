@@ -55,7 +55,7 @@ _LITTLE = 1 << 20  # free bytes below which a disk counts as full
 
 @dataclass(eq=False)
 class Store:
-    """Checkpoints of a run."""
+    """Writer and reader of a run's checkpoints."""
 
     args: JointSelfPlayConfig
     engine: Engine
@@ -75,7 +75,7 @@ class Store:
         self.states = {name: part for name, part in self.states.items() if isinstance(part, Stateful)}
         self.limit = self.args.save_total_limit  # hidden from the stock Trainer while it trains (rollbacks.py)
         self.shape = {"roles": list(self.args.all_roles), "policy_sharing": self.args.policy_sharing}
-        """Facts that must be equal at a resume."""
+        """Settings that a resume must not change."""
 
     @property
     def output(self) -> Path:
@@ -187,7 +187,7 @@ class Store:
 
     def changes(self, folder: Path, state: dict[str, Any] | None = None) -> dict[str, list[Any]]:
         """Return the settings that differ from those of the run that wrote `folder`, as {name: [saved, current]}.
-        Raises CheckpointError for one that must not. `state`: the checkpoint's, if it was read."""
+        Raises CheckpointError for one that must not. `state`: contents of the checkpoint, if already read."""
         state = read_states(folder) if state is None else state
         known = state.get("settings") or {"problems_per_round": None}
         if "problems_per_round" not in known or manifest_of(folder).get("counts") != "rounds":
@@ -255,9 +255,9 @@ class Store:
         guard.healthy = True  # a checkpoint of this round is known to be healthy
 
     def _healthy_conjecturer(self, sampled: int) -> Path | None:
-        """Return the newest checkpoint with a healthy conjecturer before the weights of step `sampled`,
-        which wrote this round's proposals; without one, the checkpoint of that step. (The authors' code
-        goes two checkpoints back.)"""
+        """Return the newest checkpoint with a healthy conjecturer before the weights of step `sampled`, which wrote
+        this round's proposals; without one, the checkpoint of that step. (The code of Allen and Ståblein goes two
+        checkpoints back.)"""
         known = [one for one in reversed(checkpoints(self.output)) if manifest_of(one).get(CONJECTURER_HEALTHY)]
         known.sort(key=lambda folder: step_in(folder) >= sampled)  # stable: the newest first
         good = (one for one in known if defect(one, self.processes.world, self.engine.name) is None)

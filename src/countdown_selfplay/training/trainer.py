@@ -90,7 +90,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         objectives: By role, an object or a name; replaces the objective of `args`.
         conjecturer_reward: A function `(solve_rate_P, ctx) -> reward_P`, or a name; replaces that of `args`.
         domain: Problems, prompts and verifier; replaces `args.domain`.
-        game: The round; replaces `args.game`.
+        game: Object that plays the rounds; replaces `args.game`.
 
     Raises:
         ConfigError, DataError: Before a model loads, for settings or data that cannot work.
@@ -167,8 +167,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def _build_parts(
         self, args: JointSelfPlayConfig, settings: dict[str, Any], proposer: Any, tokenizer: Any
     ) -> list[TrainerCallback]:
-        """Build the parts that training does not need to prepare. Callbacks run in this order: the round is closed,
-        judged by the guard, and exported."""
+        """Build the parts that do not need the constructed Trainer; return its callbacks, which run in this order:
+        close the round, pass it to the guard, export it."""
         self.processes = processes_of(PartialState(), in_step=self.engine.shards_weights)
         self.counts, self.buffer = RunCounts(), MetricsBuffer(self, self.roles, self.processes)
         self.exports = Exports(args, self.engine, self.processes, self.counts, self.domain, proposer, tokenizer)
@@ -233,7 +233,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.evaluator = Evaluator(self.sampler, self.engine, self.domain, self.num_generations_eval)
 
     def sampling_as(self, role: str) -> AbstractContextManager[None]:
-        """Run the module's forward and generate as `role` inside the block."""
+        """Let the module's `forward` and `generate` act as `role` inside the block."""
         return sampling_as(self.engine, role)
 
     def get_train_dataloader(self) -> Any:
@@ -241,7 +241,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return self.accelerator.prepare(rounds_loader(self.args, rows, lambda: self.state.global_step, shuffle))
 
     def training_step(self, model: torch.nn.Module, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:
-        """Play a round on its anchors, then take its optimizer steps; return the mean of their losses."""
+        """Play a round on the anchors in `inputs`, take all its optimizer steps but the last; return the mean loss."""
         start = time.perf_counter()
         model.train()
         loss = self.optimizer_steps.take(model, self.round_loop.play(inputs))
@@ -252,7 +252,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return inputs  # a micro-batch, as it is
 
     def get_total_train_batch_size(self, args: Any) -> int:
-        """Return the samples of a round, for the Trainer's samples per second."""
+        """Return the number of samples of a round, from which the Trainer computes samples per second."""
         return sum(self.args.samples()[role] for role in self.trained)
 
     def floating_point_ops(self, inputs: Any) -> int:
@@ -261,7 +261,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def _calculate_rewards(
         self, inputs: list[dict[str, Any]], prompts: list[Any], completions: list[Any], completion_ids_list: list[Any]
     ) -> torch.Tensor:
-        """Return TRL's rewards for verified completions, with the verdict as a column; zeros for others."""
+        """Return TRL's rewards of verified completions, with the verdict as a column; zeros for other completions."""
         return self.rollouts.rewards(super()._calculate_rewards, inputs, prompts, completions, completion_ids_list)
 
     def compute_loss(
@@ -272,7 +272,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return self.optimizer_steps.loss(model, **inputs)
 
     def _get_grad_norm(self, model: torch.nn.Module, grad_norm: Any = None) -> Any:
-        """Return the logged norm without clipping: the Trainer would multiply all gradients by 1."""
+        """Return the gradient norm to log, without the Trainer's clipping, which would multiply gradients by 1."""
         if grad_norm is not None or self.engine.name != "ddp" or self.accelerator.scaler is not None:
             return super()._get_grad_norm(model, grad_norm)
         return torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
@@ -296,8 +296,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
         """Train as Trainer does. `True` resumes from the newest complete checkpoint and logs the skipped ones; "auto"
-        does so if there is one, else starts. The collapse guard's rollbacks resume from the last healthy one. SIGTERM
-        ends the run with a checkpoint at the end of the round, by SystemExit(143)."""
+        does so if one exists, and else starts a run. The collapse guard's rollbacks resume from the last healthy
+        checkpoint. SIGTERM ends the run by SystemExit(143) after the round, with a checkpoint."""
         return Training(self).train(super().train, resume_from_checkpoint, *args, **kwargs)
 
     def evaluate(
@@ -306,9 +306,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         ignore_keys: list[str] | None = None,
         metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
-        """Return pass@k of the prover by the verifier, with private random numbers, so that training does not change.
-        Without a data set, here or in the constructor: on 512 held-out problems of the domain. The first evaluation,
-        before `train`, and the last one are the run's before and after (evaluation.json)."""
+        """Return pass@k of the prover by the verifier, with private random generators, so that training does not
+        change. Without a data set, here or in the constructor, it uses 512 held-out problems of the domain. The first
+        evaluation, before `train`, and the last one are "before" and "after" in evaluation.json."""
         rows: Any = self.eval_dataset if eval_dataset is None else eval_dataset
         step = self.state.global_step if self.is_in_train else None
         metrics, figures = self.evaluator.pass_at(rows, metric_key_prefix, step)
@@ -329,7 +329,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     @python_random_kept()  # TRL draws the completions that it prints
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log with the rounds since the last log: `round/*`, `<role>/*`, `lr/<role>` and `grad_norm/<role>`."""
+        """Log `logs` and means since the last log: `round/*`, `<role>/*`, `lr/<role>` and `grad_norm/<role>`."""
         if "loss" in logs and self.buffer.rounds:
             logs.update(self.buffer.take())
         super().log(logs, start_time)
@@ -354,7 +354,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """Do nothing: `save_model` writes one card per role, and a checkpoint holds several models."""
 
     def push_to_hub(self, commit_message: str | None = None, **kwargs: Any) -> list[str]:  # type: ignore[override]
-        """Save the models and upload them; return the repositories' ids. `kwargs`: of `upload.push`."""
+        """Save the models and upload them; return the repositories' ids. `kwargs`: arguments of `upload.push`."""
         check_run(Path(self.args.output_dir))
         self.save_model()
         return self.processes.together(lambda: push_trained(self.args, commit_message=commit_message, **kwargs))

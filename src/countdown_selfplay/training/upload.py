@@ -45,8 +45,8 @@ def push(
 ) -> list[str]:
     """Write each role of the run in `run` to push/<role> and, unless it is a dry run, upload it to the repository
     `<repo_id>-<role>`; return the repositories' ids. `repo_id`: default is the folder's name under the token's owner;
-    `base_model`: hub id of the weights before training; `token`: default is that of `hf auth login`; `commit`: of
-    HfApi.upload_folder, such as `revision`."""
+    `base_model`: hub id of the weights before training; `token`: default is that of `hf auth login`; `commit`:
+    arguments of HfApi.upload_folder, such as `revision`."""
     if unknown := sorted(set(commit) - set(inspect.signature(upload_folder).parameters)):
         raise ConfigError(f"push_to_hub does not take {', '.join(unknown)}; it takes those of HfApi.upload_folder.")
     run, api = Path(run), HfApi(token=token)
@@ -77,13 +77,13 @@ def push(
 
 
 def push_trained(args: Any, **settings: Any) -> list[str]:
-    """Push a trainer's run. Arguments that are not given come from its config: `hub_model_id` and so on."""
+    """Push the run of a trainer with config `args`, whose `hub_model_id` and so on are the defaults of `settings`."""
     of_config = {"repo_id": args.hub_model_id, "private": args.hub_private_repo, "token": args.hub_token}
     return push(args.output_dir, **{**of_config, "revision": args.hub_revision, **settings})
 
 
 def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
-    """Return run.json and the folders of the trained roles. Raises ConfigError without them."""
+    """Return run.json and the folders of the trained roles. Raises ConfigError for an unfinished run."""
     check_run(run)
     described = json_file(run / "run.json", config=dict, domain=dict)
     alone = holds_model(run)  # a warm start writes its card last
@@ -103,7 +103,7 @@ def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
 
 
 def to_be_trained(run: Path, config: Mapping[str, Any]) -> list[str]:
-    """Return the roles of an iterated run that its last iteration has not trained; [] for another run."""
+    """Return the roles that the last iteration of an iterated run has not trained; [] for any other run."""
     log = run / "iterations.jsonl"
     if not log.exists():
         return []
@@ -150,8 +150,8 @@ _ADAPTER = ("adapter_config.json", "adapter_model*")
 
 
 def place_adapter(role: Path, target: Path, base: str) -> str:
-    """Make the adapter in `target` loadable anywhere: it names its base on the hub, or is merged into a base without a
-    name there. `base`: that name, "" for the adapter's; returns the name, or ""."""
+    """Make the adapter in `target` loadable on other machines: write the hub id of its base into it, or merge it into
+    a base that is not on the hub. `base`: hub id, "" for that in the adapter. Returns the hub id, "" if merged."""
     source, _ = base_of(role / _ADAPTER[0])
     if base:
         name_base(target, base)
@@ -172,7 +172,7 @@ _PATH = re.compile(r"""(?<=")/[^"\n]+(?=")|(?<=["'`\s=(>\[])/[^\s"'`<>()\[\],]+"
 
 
 def without_paths(text: str) -> str:
-    """Replace each path of this machine in `text` by its last part, that of an embedded model by its name."""
+    """Replace each path of this machine in `text` by its last part, or by the name of an embedded model."""
 
     def short(match: re.Match[str]) -> str:
         path = Path(match[0])

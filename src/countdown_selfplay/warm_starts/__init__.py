@@ -1,7 +1,7 @@
-"""Warm starts on TRL's own trainers: supervised fine-tuning on demonstrations, and IPO on pairs of scored samples.
+"""Warm starts on TRL's trainers: supervised fine-tuning on demonstrations, and IPO on pairs of scored samples.
 
 Allen and Ståblein and Task Difficulty and Diversity start self-play from the checkpoint of such a pipeline (SFT, then
-IPO or RLOO). docs/warm_starts.md."""
+IPO or RLOO). See docs/warm_starts.md."""
 
 from ..evaluation.sampling import demonstration_ids, pair_ids
 from .configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings, WarmStartArguments

@@ -19,7 +19,7 @@ from ..options import Range, check_options, json_object, option
 
 @dataclass
 class WarmStartArguments(EvaluationArguments, CountdownFields):
-    """Role, problems and evaluation. Fields of JointSelfPlayConfig have the same meaning."""
+    """Common options of the warm starts. Fields that are also in JointSelfPlayConfig have the same meaning."""
 
     recipe: str | None = option(None, "A named setting, such as tiny/sft or tiny/ipo.")
     role: Literal["prover", "conjecturer", "guide"] = option(
@@ -44,17 +44,17 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
 
     @property
     def played(self) -> Any:
-        """Return the domain of these fields."""
+        """Domain that these fields configure."""
         return domain_from(self)
 
     @property
     def evaluated_as(self) -> dict[str, Any]:
-        """Return the `sampling` of an evaluation: that of `eval_preset` for a prover."""
+        """Sampling arguments of an evaluation: for a prover those of `eval_preset`."""
         return preset(self.eval_preset if self.role == "prover" else TRAINING, self.sampling)
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """Return the arguments of `sample_completions`."""
+        """Arguments of `sample_completions`."""
         names = ("temperature", "top_p", "top_k")
         given = {n: getattr(self, n) for n in names} | {"max_new_tokens": self.max_completion_length}
         return given | {"chat_template_kwargs": json_object("chat_template_kwargs", self.chat_template_kwargs)}
@@ -112,7 +112,7 @@ class SFTArguments(WarmStartArguments):
 
     @property
     def schema(self) -> str | None:
-        """Return the schema of generated demonstrations; None: the role's usual one."""
+        """Schema of generated demonstrations; None: the role's usual one."""
         made = "helping" if self.helping else "variant" if self.variants else None
         return made if self.distractors else f"{made or 'reviewed'}_steps"
 
@@ -143,7 +143,7 @@ class IPOArguments(WarmStartArguments):
 
 
 class _Settled(Settled):
-    """Common part of the configs below: checks numbers and reporters, and refuses settings without effect."""
+    """Base class of the configs below, which checks numbers and reporters and refuses settings without effect."""
 
     def __post_init__(self) -> None:
         check_numbers(self)
@@ -192,7 +192,7 @@ class DPOSettings(_Settled, DPOConfig):
 class IPOSettings(DPOSettings):
     """DPOSettings with the loss of IPO (Azar et al. 2024, equation 17), (h - 1 / (2 beta))^2, where h is the
     difference of the log-ratios to the start of chosen and rejected. `ipo_reduction` mean: each log-ratio per token of
-    its completion, as in TRL (IPO's authors told TRL's that they averaged). sum: those of whole sequences, as in Allen
+    its completion, as in TRL (IPO's authors confirmed averages to TRL's). sum: those of whole sequences, as in Allen
     and Ståblein (section 3.1); the target margin, 1 / (2 beta), is one of sums. Neither Allen and Ståblein nor Task
     Difficulty and Diversity states its beta or learning rate: the defaults are TRL's, beta 0.1 and learning rate 1e-6
     (the code of Allen and Ståblein: sums, 0.1, 5e-6)."""

@@ -34,14 +34,14 @@ def generated_rows(
     per_problem: int = 1,
     schema: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Demonstrations for `role` on `n` distinct problems of the training side, none of them in `exclude` (keys), each
-    problem `per_problem` times with its numbers in another order. schema: None for the role's. Problems that help with
-    a target (`helping`, `variant`, `reviewed`) are made for targets with more numbers than the fewest of the domain,
-    where it has several counts: a step towards one has fewer. With the compact prompt each shows another solution too,
-    all ways to write one being equally likely up to three numbers, all inequivalent ones beyond. Shown only the
-    solver's first solution, the tiny model learns which one that is and forgets the others (docs/warm_starts.md has
-    figures). With the other prompts it is the solver's search. In moves the prover's are planted episodes, n x
-    per_problem of them, a row a move. ConfigError for another domain."""
+    """Return demonstrations for `role` on `n` distinct problems of the training split, none of them in `exclude`
+    (keys), each problem `per_problem` times with its numbers in another order. schema: None for the role's. Targets of
+    problems that help (`helping`, `variant`, `reviewed`) have more than the domain's smallest count of numbers, if it
+    has several, because a step towards a target has fewer. With the compact prompt each copy shows another solution:
+    up to three numbers all written forms are equally likely, beyond that all inequivalent ones. The tiny model, shown
+    only the solver's first solution, learns which one that is and forgets the others (docs/warm_starts.md has
+    figures). With the other prompts the completion is the solver's search. In moves, a prover's are n x per_problem
+    planted episodes, one row per move. Raises ConfigError for another domain."""
     if not isinstance(domain, CountdownDomain):
         raise ConfigError(
             f"`dataset_name` is not set, and only Countdown's demonstrations can be made; `domain` is "
@@ -82,19 +82,19 @@ def _in_moves(
 
 @lru_cache(maxsize=1)  # the rows of one problem follow each other
 def compact_texts(problem: Problem, rules: Rules) -> list[str]:
-    """Return every solution of a solvable problem that a demonstration may show, tokens between
-    single spaces, sorted."""
+    """Return all solutions of a solvable problem that demonstrations may show, sorted, tokens between single
+    spaces."""
     if len(problem.numbers) <= WRITTEN_UP_TO and rules.use_all and not rules.integers_only:
         return sorted({form.text for form in written_forms(problem.numbers) if form.value == problem.target})
     return [text.replace("(", "( ").replace(")", " )") for text in all_solutions(problem, rules)]
 
 
 RIGHT = 0.4
-"""Share of the answers that are criticised or checked that are right. With a half the model rejects more critiques of
-its own wrong answers than it heeds."""
+"""Share of right answers among those that are criticised or checked. With 0.5 the model rejects more critiques of its
+wrong answers than it follows."""
 NEAR, NEAR_SHARE = 5, 0.75
-"""Of the wrong answers, so many are drawn from those whose value lies so near to the target, where there are any: a
-model's own mistakes do, and it takes them for right if it has met random ones alone."""
+"""Largest distance from the target of near answers, and share of the wrong answers that are near, if there are any: a
+model's mistakes are near the target, and it takes them for right if it was trained on random mistakes alone."""
 
 
 def critique_demonstrations(
@@ -106,14 +106,14 @@ def critique_demonstrations(
     per_problem: int = 1,
     critiques: int = 1,
 ) -> list[dict[str, Any]]:
-    """Rows, `per_problem` times, for each of `n` distinct problems of the training side, none in `exclude`: an answer,
-    `critiques` critiques of an answer each, a revision and an answer checked again without a critique; as `sft
-    --keep_wrong true` reads them. The answer that is criticised or checked is right in `RIGHT` of the rows, else
-    another expression over the same numbers. The critique names its first mistake; of a right answer, which has none,
-    any step. The revision of a right answer rejects the critique and that of a wrong one gives a solution: in the
-    share `rightly` of the rows after the first mistake, else after any step. Checked again, a right answer is given
-    once more and a wrong one corrected, the two kinds of the paper's appendix C.3. ConfigError for another prompt than
-    the compact one, or more than four numbers."""
+    """Return rows, `per_problem` times, for each of `n` distinct problems of the training split, none in `exclude`: an
+    answer, `critiques` critiques of an answer each, a revision, and an answer checked without a critique; `sft
+    --keep_wrong true` reads them. An answer that is criticised or checked is right in the share `RIGHT` of the rows,
+    else another expression over the same numbers. A critique names the first mistake; of a right answer, which has
+    none, any step. The revision of a right answer rejects the critique, and that of a wrong one gives a solution: in
+    the share `rightly` of the rows after the first mistake, else after any step. A check repeats a right answer and
+    corrects a wrong one, the two kinds of appendix C.3. Raises ConfigError for a prompt other than compact, or more
+    than four numbers."""
     if domain.prover_prompt != "compact" or max(domain.spec.operands) > CRITICISED_UP_TO:
         raise ConfigError(
             f"Demonstrations of critiques are made for the compact prompt and at most {CRITICISED_UP_TO} numbers; "

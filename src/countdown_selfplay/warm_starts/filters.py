@@ -1,5 +1,5 @@
-"""Rows that may be trained on, with the reasons for those that may not, and preference pairs of scored samples: pure
-functions of the rows and a seed."""
+"""Filters of training rows, with counts of the reasons for exclusion, and preference pairs of scored samples; all
+deterministic given the rows and a seed."""
 
 import math
 import random
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 HELD_OUT, WRONG, TOO_LONG = "held-out problem", "wrong", "too long"
 UNFINISHED = "cut off"
-"""Samples that the token budget cut are in no pair: a chosen one would teach not to end."""
+"""Reason for samples that the token limit cut. They are in no pair: a chosen one would teach not to end."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Kept(Generic[T]):
         return f"{len(self.rows)} of {self.read} {what} kept; left out: {self.reasons}"
 
     def insist(self, what: str) -> Self:
-        """Return itself. Raises DataError if nothing is left."""
+        """Return self. Raises DataError if no row is left."""
         if self.rows:
             return self
         why = self.reasons if self.left_out else "there are none"
@@ -68,13 +68,13 @@ def _tokens(row: dict[str, Any]) -> int:
 
 
 REPEATED = ((40, 5), (128, 2))
-"""Lengths of a stretch in characters, and the number of occurrences from which a text is a loop."""
+"""Pairs (characters of a substring, number of its occurrences from which a text is a loop)."""
 
 
 def is_loop(text: str) -> bool:
-    """Return whether a stretch of 40 characters occurs 5 times in a text, or one of 128 twice; occurrences may
-    overlap, and a text shorter than the stretches together has none. Wang et al. 2025, appendix C.3, remove
-    "repetitive loops", which the authors' code defines in this way."""
+    """Return whether a substring of 40 characters occurs 5 times in a text, or one of 128 twice; occurrences may
+    overlap, but a text shorter than all of them together is no loop. Wang et al. 2025, appendix C.3, remove
+    "repetitive loops", which their code defines in this way."""
     for size, times in REPEATED:
         if len(text) >= size * times:
             counts = Counter(text[i : i + size] for i in range(len(text) - size + 1))
@@ -85,8 +85,8 @@ def is_loop(text: str) -> bool:
 
 @dataclass(frozen=True)
 class ScoredSample:
-    """One sampled completion. group: its samples are compared with each other alone, the problem's key; prompt: the
-    text or chat before it; score: higher is better."""
+    """Sampled completion with a score. group: the problem's key; only samples of one group are compared. prompt: the
+    text or chat before it. score: higher is better."""
 
     group: str
     prompt: Any
@@ -108,17 +108,17 @@ class PreferencePair:
 def make_preference_pairs(
     samples: Sequence[ScoredSample], *, chosen_at_least: float = 1.0, pairs_per_group: int | None = 4, seed: int = 0
 ) -> list[PreferencePair]:
-    """Pairs of samples of the same group, the groups in the order in which they first appear.
+    """Return pairs of samples of the same group, the groups in the order of their first occurrence.
 
-    In a group, equal texts count once. The rest are put in a random order (of `seed` and the group's name alone, so
-    the other groups do not matter) and sorted by score; then the best is paired with the worst, the second best with
-    the second worst, and so on, while `chosen` scores at least `chosen_at_least` and strictly more than `rejected`. So
-    every text is in at most one pair, a tie never makes one, and a group of c correct and w wrong answers (scores 1
-    and 0) gives min(c, w, pairs_per_group) pairs, in which each of them is as likely as any other.
+    In a group, equal texts count once. The texts are shuffled (by `seed` and the group's name alone, so that other
+    groups do not matter) and sorted by score; then the best is paired with the worst, the second best with the second
+    worst, and so on, while `chosen` scores at least `chosen_at_least` and strictly more than `rejected`. So every text
+    is in at most one pair, a tie never makes one, and a group of c correct and w wrong answers (scores 1 and 0) gives
+    min(c, w, pairs_per_group) pairs, in which each answer of a kind is equally likely.
 
     pairs_per_group: the most pairs of a group, None for no limit. Without it, easy groups do not outweigh hard ones by
-    much: of n samples come at most n / 2 pairs. Two scores for one text of a group are a DataError, for a verifier
-    gives one; so is a score that is not finite."""
+    much: n samples give at most n / 2 pairs. Raises DataError for two scores of one text in a group, because a
+    verifier gives one, and for a score that is not finite."""
     if pairs_per_group is not None and pairs_per_group < 1:
         raise ConfigError(f"`pairs_per_group` ({pairs_per_group}) must be at least 1, or None for no limit.")
     groups: dict[str, dict[str, ScoredSample]] = {}

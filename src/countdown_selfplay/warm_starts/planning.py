@@ -1,5 +1,5 @@
-"""Memory of the warm starts and of iterated play: whole weights while models sample, an engine's share while one model
-trains."""
+"""Memory estimates of the warm starts and of iterated play: whole weights while models sample, an engine's share while
+one model trains."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,8 +20,8 @@ TURNS = 3
 
 
 def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) -> Iterator[str]:
-    """Return the memory of a dry run of `cdg --training iterated`, whose play and retraining alternate; texts of full
-    length. With vLLM, which takes its share, the models wait in the main memory."""
+    """Yield lines on the memory of `cdg --training iterated`, whose play and retraining alternate, with texts of full
+    length. With vLLM, which reserves its share, the models wait in main memory."""
     yield f"\n# Memory per process in GiB ({launch.sentence})"
     path = resolve_model(model_path)
     try:
@@ -42,7 +42,7 @@ def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) 
 
 
 def warm_start_lines(args: Any, options: Any, launch: Launch) -> Iterator[str]:
-    """Return the memory of a dry run of `sft` and of `ipo`, without the keys and values of its texts."""
+    """Yield lines on the memory of `sft` and `ipo`, without the keys and values of sampled texts."""
     yield f"\n# Memory per process in GiB ({launch.sentence})"
     path = resolve_model(options.model_name_or_path)
     try:
@@ -56,7 +56,7 @@ def warm_start_lines(args: Any, options: Any, launch: Launch) -> Iterator[str]:
 
 
 def batches(args: Any, data: str, rows: int, processes: int) -> Iterator[str]:
-    """Return lines on the data and the steps. `rows`: largest number of trained rows."""
+    """Yield lines on the data and the steps. `rows`: largest number of trained rows."""
     yield f"\n# Data\n{data}\n\n# Batches"
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * processes
     yield (
@@ -72,7 +72,7 @@ def batches(args: Any, data: str, rows: int, processes: int) -> Iterator[str]:
 
 
 def question_tokens(path: str, domain: Any, kwargs: Any = None) -> int:
-    """Return the tokens of one of a prover's longest prompts."""
+    """Return the number of tokens of one of a prover's longest prompts."""
     tokenizer: Any = read_tokenizer(path)
     try:
         prompt = domain.prove_row(longest_problem(domain))["prompt"]

@@ -1,9 +1,9 @@
-"""Rows to train on without held-out problems: demonstrations, preferences and scored samples of files and data sets,
-and samples that are drawn from the model and scored exactly.
+"""Readers of training rows without held-out problems: demonstrations, preferences and scored samples of files and data
+sets, and samples that are drawn from the model and scored exactly.
 
 Corpora of other projects hold a row's problem in the text of its prompt (Allen and Ståblein's: `query` and
-`completion`). The prompt is rendered again from the problem, so that a model is trained on the prompts that it will be
-asked."""
+`completion`). The prompt is rendered again from the problem, so that a model is trained on the prompts of its later
+use."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -155,10 +155,10 @@ def _preference(row: Mapping[str, Any], name: str, index: int) -> str:
 
 
 def read_samples(path: str, domain: Domain[Any], evaluated: Collection[str] = ()) -> Kept[ScoredSample]:
-    """The samples of a JSONL file, without those of held-out problems and those that were cut off. A row needs
-    `completion` and its problem, as the domain reads it; for Countdown numbers or nums and target, or `problem`, the
-    key that `countdown-selfplay eval` writes (its numbers are sorted). The score is the verifier's own; a `score` in
-    the row must agree with it, or the row was scored under other rules (DataError)."""
+    """Return the samples of a JSONL file, without those of held-out problems and those that the token limit cut. A row
+    needs `completion` and its problem, as the domain reads it; for Countdown numbers or nums and target, or `problem`,
+    the key that `countdown-selfplay eval` writes (its numbers are sorted). The score is the verifier's. Raises
+    DataError if a row's `score` differs from it, because it was scored under other rules."""
     kept: Kept[ScoredSample] = Kept()
     for number, row in json_lines(Path(path), "pass a JSONL file with a row per sample"):
         if row.get("record") == "setting":  # the line that `eval` writes first
@@ -215,7 +215,7 @@ def sample_answers(
 def scored_samples(
     script: IPOArguments, args: Any, model: Any, tokenizer: Any, evaluated: set[str]
 ) -> Kept[ScoredSample]:
-    """The samples of the file, or answers drawn from the model, which the processes share out."""
+    """Return the samples of `samples_file`, or answers that the processes sample from the model, each a part."""
     if script.samples_file is not None:
         return read_samples(script.samples_file, script.played, evaluated)
     rank, processes = args.process_index, args.world_size

@@ -1,7 +1,7 @@
-"""The starts of the embedded model's recipes that do not ship, made on the spot: weights that know the
+"""Training of the warm starts that recipes of the embedded model need and that do not ship: weights for the
 Critic-Discernment Game, provers and a conjecturer of up to four numbers for a pool, and the roles and hard targets of
-self-guided self-play. Runs of `countdown-selfplay sft` make them side by side, each into a folder that is there once
-it is whole."""
+self-guided self-play. Runs of `countdown-selfplay sft` train them side by side; a folder appears once it is
+complete."""
 
 import json
 import os
@@ -31,8 +31,8 @@ _LOOK = 2.0  # seconds between two looks at how far the runs are
 
 @dataclass(frozen=True)
 class Job:
-    """Training of a start. folder: of the finished model. recipe: of `sft`. options: overrides, by the names
-    of its flags."""
+    """Fine-tuning run of a warm start. folder: place of the finished model. recipe: name of a recipe of `sft`.
+    options: flags of `sft` without dashes -> values, which override the recipe."""
 
     folder: Path
     recipe: str = "tiny/sft"
@@ -52,15 +52,15 @@ class Job:
         return words
 
     def share(self) -> float:
-        """Share of the finished epochs, from metrics.jsonl."""
+        """Return the share of epochs that are finished, from metrics.jsonl."""
         epochs = [line.get("epoch", 0.0) for line in read_lines(self.begun / "metrics.jsonl")]
         whole = recipe_settings(self.recipe, "sft")["num_train_epochs"]
         return min(1.0, max(epochs, default=0.0) / self.options.get("num_train_epochs", whole))
 
 
 def fine_tune(jobs: Sequence[Job], at_once: int = 2) -> None:
-    """Run the jobs, `at_once` at a time, with a progress line on stderr. ConfigError with the last line of one that
-    fails; the next call removes its unfinished folder."""
+    """Run the jobs, `at_once` at a time, with a progress line on stderr. Raises ConfigError with the last log line of
+    a failed job; the next call removes its unfinished folder."""
     for job in jobs:  # the finished model replaces its folder
         if job.folder.exists() and (not job.folder.is_dir() or any(job.folder.iterdir())):
             raise ConfigError(f"'{job.folder}' holds other files than a model of this warm start; move it away.")
@@ -120,7 +120,7 @@ CDG_PROBLEMS, CDG_EACH, CDG_CRITIQUES = 3072, 2, 6
 POOL_PROBLEMS, POOL_PROPOSALS = 6144, 2048
 SGS_ROLES, SGS_TARGETS = ("prover", "conjecturer"), 320
 SGS_EASIEST = 0.3
-"""The warm-started solver's pass@8 on the targets must be below it, in new attempts."""
+"""Bound below which the warm-started solver's pass@8 on the targets must lie, in new attempts."""
 FOUR = ProblemSpec((2, 3, 4), number_low=1, number_high=12, target_low=1, target_high=99)
 
 
@@ -136,18 +136,18 @@ def cdg_start(
     operands: int = 3,
     model: str = "tiny",
 ) -> None:
-    """Train weights that answer, criticise, revise and check in the game's words: supervised, on the exact solver's
-    rows of so many problems: `each` times an answer, `critiques` critiques, a revision and a check. Copying a step, a
-    critic's task, is learnt late: with one critique each it names absent steps. operands: numbers of a problem, 3 or
-    4. model: the initial one; the embedded one has seen at most three numbers. Does nothing if the weights exist."""
+    """Fine-tune weights that answer, criticise, revise and check in the game's format, on the exact solver's rows of
+    `problems` problems: `each` times an answer, `critiques` critiques, a revision and a check. A critic learns late to
+    copy a step: with one critique each it names absent steps. operands: numbers of a problem, 3 or 4. model: the
+    initial model; the embedded one has seen at most three numbers. Does nothing if the weights exist."""
     if made(folder):
         return
     domain = CountdownDomain.tiny()
     domain = replace(domain, spec=replace(domain.spec, operands=(operands,)))
     rows = critique_demonstrations(problems, domain, per_problem=each, critiques=critiques)
     data = write_rows(folder.with_name(f"{folder.name}.jsonl"), rows)
-    # Small batches, for the row is the cost. Rows of like length together cost a third less and teach much less; at
-    # the recipe's rate the game is learnt a little better, and answering is unlearnt.
+    # Small batches, because the cost is per row. Batches of similar lengths cost a third less and teach much less; at
+    # the recipe's learning rate the game is learnt a little better, and answering is unlearnt.
     options = {"dataset_name": data, "keep_wrong": "true", "num_train_epochs": 1, "number_high": 12}
     options |= {"per_device_train_batch_size": 48, "learning_rate": 8e-4, "eval_problems": 128}
     options |= {"operands": operands, "model_name_or_path": model}
@@ -155,8 +155,8 @@ def cdg_start(
 
 
 def half_rows(problems: int, domain: CountdownDomain) -> tuple[list[dict[str, Any]], set[str]]:
-    """Return demonstrations for one prover of a pool, six of each problem, and the keys that are taken for a second
-    one: of the 212 training problems of two numbers and 4,101 of three each gets half."""
+    """Return demonstrations for one prover of a pool, six of each problem, and the keys that a second prover must not
+    use: each gets half of the 212 training problems of two numbers and of the 4,101 of three."""
     keys = [domain.key(problem) for problem in generate_problems(2 * problems, domain.spec, seed=0)]
     rows = generated_rows(problems, "prover", domain, 0, exclude=keys[1::2], per_problem=6)
     return rows, {*keys[::2], *(domain.key(domain.problem(row)) for row in rows)}
@@ -170,7 +170,7 @@ def pool_job(folder: Path, rows: Sequence[dict[str, Any]], **options: Any) -> Jo
 
 
 def pool_start(root: Path = POOL, problems: int = POOL_PROBLEMS, proposals: int = POOL_PROPOSALS) -> None:
-    """Train a prover and a conjecturer of two to four numbers, of the two those that are absent."""
+    """Train a prover and a conjecturer on problems of two to four numbers, unless they exist."""
     domain, jobs = replace(CountdownDomain.tiny(), spec=FOUR), []
     if not made(root / "prover_a"):
         jobs.append(pool_job(root / "prover_a", half_rows(problems, domain)[0]))
@@ -189,9 +189,9 @@ def sgs_start(
     most: int = MOST,
     say: Callable[[str], None] = print,
 ) -> None:
-    """Make a warm start for each role and the set of targets, problems of four numbers that the prover solves at most
+    """Train a warm start for each role, and find the targets, problems of four numbers that the prover solves at most
     `most` times in `attempts`; existing ones are kept. `quick`: half the prover's demonstrations. Raises ConfigError
-    if the folder was made in another way; DataError if the targets are not hard."""
+    if the folder was made with other settings, DataError if the targets are not hard."""
     usual = {"attempts": ATTEMPTS, "most": MOST}
     settings, record = {"quick": quick, "targets": targets, "attempts": attempts, "most": most}, root / "made.json"
     there = usual | json_file(record) if record.exists() else settings

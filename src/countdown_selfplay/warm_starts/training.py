@@ -1,5 +1,5 @@
-"""One stack for SFT and DPO, from end to end: load, measure, train on token ids of demonstrations or pairs, measure
-again, and the folder of whole weights that is left behind.
+"""Training stack of SFT and DPO: load, evaluate, train on token ids of demonstrations or pairs, evaluate again, and
+write a folder of whole weights.
 
 SFTTrainer takes rows with `input_ids` and `labels` as they are. DPOTrainer always tokenizes and averages IPO's
 log-ratios over tokens, so two private methods of it are overridden; tests/warm_starts/trainer/test_warm_starts.py
@@ -46,7 +46,7 @@ from .filters import Kept, PreferencePair, drop_long
 def load(args: Any, options: ModelConfig, script: Any) -> tuple[Any, Any, Any]:
     """Return (model on the training device, tokenizer, PEFT config or None). An adapter folder is merged into its
     base. Every process has whole weights for sampling and evaluation; the engine shards them when training begins. The
-    tokenizer is first made `ready`."""
+    tokenizer is prepared for the role's prompts (`ready`)."""
     quiet_loading()
     disable_dataset_progress_bars()
     path = resolve_model(options.model_name_or_path)
@@ -63,8 +63,8 @@ def load(args: Any, options: ModelConfig, script: Any) -> tuple[Any, Any, Any]:
 
 
 def trainer_of(ids: list[dict[str, Any]], model: Any, tokenizer: Any, args: Any, peft_config: Any = None) -> Any:
-    """Return TRL's trainer for `ids`, bound to the launch's engine as `trainer.engine`: rows of `demonstration_ids`,
-    or of `pair_ids` with the model's weights as reference."""
+    """Return TRL's trainer, bound to the launch's engine as `trainer.engine`. `ids`: rows of `demonstration_ids`
+    (SFT), or of `pair_ids` (DPO, with the model's weights as reference)."""
     engine = choose_engine(args)
     if engine.shards_weights:  # the engine brings each process its part
         model = model.cpu()
@@ -82,9 +82,9 @@ def trainer_of(ids: list[dict[str, Any]], model: Any, tokenizer: Any, args: Any,
 
 
 def train(trainer: Any, tokenizer: Any, chat: bool = False) -> tuple[Any, float]:
-    """Train, from a checkpoint if `resume_from_checkpoint` says so, and leave whole weights (an adapter is merged) and
-    the tokenizer in the output folder; returns the model (None where an engine has cut it up) and the loss, the mean
-    over steps and processes. chat: the rows are chats, so that a turn's end ends a sample. All processes call it."""
+    """Train, from a checkpoint if `resume_from_checkpoint` names one, and write whole weights (an adapter is merged)
+    and the tokenizer to the output folder; return the model (None if the engine shards it) and the loss, the mean over
+    steps and processes. chat: whether rows are chats, so that a turn's end ends a sample. All processes call it."""
     folder, resume = Path(trainer.args.output_dir), trainer.args.resume_from_checkpoint
     last = resume in ("true", "True")
     if resume and not last and not Path(resume).is_dir():
@@ -110,7 +110,7 @@ def train(trainer: Any, tokenizer: Any, chat: bool = False) -> tuple[Any, float]
 
 
 class FilledSFTTrainer(SFTTrainer):
-    """SFTTrainer that fills the last batches of an epoch by rows without a loss: on several processes accelerate
+    """SFTTrainer that fills the last batches of an epoch with rows without a loss: on several processes accelerate
     repeats the first rows, which would count twice."""
 
     def get_train_dataloader(self) -> Any:
@@ -124,7 +124,7 @@ class FilledSFTTrainer(SFTTrainer):
 
 
 class Filling(torch.utils.data.Dataset[Any]):
-    """Rows of a data set; row FILLER is its first one without a loss."""
+    """Data set whose row FILLER is its first row, without a loss."""
 
     def __init__(self, rows: Any) -> None:
         self.rows = rows
@@ -138,7 +138,7 @@ class Filling(torch.utils.data.Dataset[Any]):
 
 
 class FilledBatches(BatchSampler):
-    """Batches of another sampler, all full and in a multiple of `world`, by FILLER."""
+    """Batch sampler that fills another's batches by FILLER: all are full, and `world` divides their number."""
 
     def __init__(self, batches: Any, world: int) -> None:
         self.batches, self.world = batches, world
@@ -180,7 +180,7 @@ class TokenizedDPOTrainer(DPOTrainer):
         return super()._prepare_dataset(dataset, processing_class, args, dataset_name)
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any], return_outputs: bool) -> Any:
-        """Compute TRL's passes and logs; with `ipo_reduction` sum, the loss on their log-probs."""
+        """Return TRL's loss; with `ipo_reduction` sum, the IPO loss of log-probs summed over each sequence."""
         if getattr(self.args, "ipo_reduction", "mean") == "mean":
             return super()._compute_loss(model, inputs, return_outputs)
         seen: list[torch.Tensor] = []  # of the policy, then the reference: (2B, T) log-probs, 0 outside completions
@@ -206,9 +206,9 @@ def run(
     held_out: list[Any],
     data_of: Callable[[Any, Any], tuple[Kept[Any], str, str]],
 ) -> None:
-    """Train on data_of(model, tokenizer), measure the model on `held_out` before and after, and leave the finished
-    folder. data_of gives demonstrations or pairs, the plural noun for them, and where they come from. DataError if the
-    model has room for none of them."""
+    """Train on data_of(model, tokenizer), evaluate the model on `held_out` before and after, and write its folder.
+    data_of returns demonstrations or pairs, their plural noun, and their source as a phrase. Raises DataError if all
+    of them are too long for the model."""
     model, tokenizer, peft_config = load(args, options, script)
     data, what, source = data_of(model, tokenizer)
     tokenizer = ready(tokenizer, map(_prompt, data.rows), script.chat_template_kwargs)
@@ -248,7 +248,7 @@ def run(
 
 
 def longest(args: Any, model: Any) -> int | None:
-    """Return the largest number of tokens of a row: max_length, within the model's positions."""
+    """Return the largest number of tokens of a row: the smaller of max_length and the model's positions."""
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return min((limit for limit in (args.max_length, positions) if limit), default=None)
 
@@ -266,8 +266,8 @@ def _ids(tokenizer: Any, row: Any) -> dict[str, list[int]]:
 def measure(
     model: Any, tokenizer: Any, script: WarmStartArguments, args: Any, problems: Sequence[Any], processes: Processes
 ) -> dict[str, Any]:
-    """Return the role's figures with private random numbers; {} if evaluation is off. The processes share the work and
-    return the same."""
+    """Evaluate the role with private random generators; return its figures, {} if evaluation is off. Processes share
+    the work and return the same figures."""
     if script.eval_problems == 0:
         return {}
     batch_size = max(args.per_device_eval_batch_size, script.eval_samples)
@@ -340,8 +340,8 @@ def _write_card(script: WarmStartArguments, trainer: Any, path: str, method: str
 
 
 def load_whole(path: str, kwargs: Mapping[str, Any]) -> Any:
-    """Load a causal language model with all weights on each process, an adapter merged into its base. After a launch
-    with ZeRO-3 has settings for a trainer, transformers would shard a model while reading it."""
+    """Load a causal language model with all weights on each process, an adapter merged into its base, also under
+    ZeRO-3, whose settings would make transformers shard the model while loading it."""
     unset_hf_deepspeed_config()
     return load_pretrained(path, kwargs)
 

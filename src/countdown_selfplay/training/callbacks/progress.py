@@ -40,7 +40,7 @@ def show_rounds(trainer: Any, metrics: Iterable[Metric]) -> None:
 
 
 def close_bars(callbacks: Iterable[TrainerCallback]) -> None:
-    """Close the bars of a loop that an exception ended."""
+    """Close the progress bars of a training loop that an exception ended."""
     for callback in callbacks:
         if isinstance(callback, RoundProgress) and callback.training_bar is not None:
             callback.training_bar.close()
@@ -60,7 +60,7 @@ class RoundProgress(ProgressCallback):
         self.narrow()
 
     def narrow(self) -> None:
-        """Shorten bar and words if the terminal has few columns."""
+        """Shorten the bar and the metrics beside it if the terminal has few columns."""
         bar: Any = self.training_bar
         self.short = bar is not None and (bar.ncols or _NARROW) < _NARROW
         if self.short:
@@ -151,19 +151,19 @@ def words_text(shown: Iterable[tuple[str, str]], logs: Mapping[str, Any]) -> str
 
 
 def number_text(value: float) -> str:
-    """Format a count above 1 with three digits, and a share with two decimals."""
+    """Format a value above 1 with three significant digits, and any other with two decimals."""
     return f"{value:.3g}" if value > 1 else f"{value:.2f}"
 
 
 def scores_text(logs: Mapping[str, Any]) -> str:
-    """Format an evaluation as "pass@1 0.350, pass@4 0.620", "" if it has no pass@k."""
+    """Format an evaluation as "pass@1 0.350, pass@4 0.620", without values by rung; "" if it has no pass@k."""
     scores = {name[5:]: value for name, value in logs.items() if name.startswith("eval_pass@")}
     return ", ".join(f"{name} {value:.3f}" for name, value in scores.items() if "/rung_" not in name)
 
 
 def alert(args: Any, main: bool, title: str, text: str, level: str = "warn") -> None:
-    """Send an alert to trackio (level: info, warn or error), on the main process and if `report_to` names it. Other
-    trackers get the metrics, and the log the warning."""
+    """Send an alert to trackio (level: info, warn or error) on the main process, if `report_to` names trackio. Other
+    trackers get no alert; their metrics show the event."""
     trackio = sys.modules.get("trackio")  # the tracker's callback has imported it
     if trackio is None or "trackio" not in args.report_to or not main:
         return

@@ -30,8 +30,8 @@ logger = logging.getLogger(__name__)
 
 
 class RoundEnd(TrainerCallback):
-    """Clips each role at its separate norm, drops gradients of roles without signal, and completes the round's
-    metrics. A joint clip couples the roles: in a prototype it shrank the prover's gradient by 9.7 instead of 5.0."""
+    """Callback that clips each role's gradient by its norm, drops gradients of roles without credit, and completes the
+    round's metrics. A joint clip couples roles: in a prototype it shrank the prover's gradient by 9.7, not 5.0."""
 
     def __init__(
         self, optimizer_steps: OptimizerSteps, roles: Mapping[str, Role], buffer: MetricsBuffer, store: Store
@@ -39,7 +39,7 @@ class RoundEnd(TrainerCallback):
         self.optimizer_steps, self.learners = optimizer_steps, optimizer_steps.learners
         self.roles, self.buffer, self.store = roles, buffer, store
         self.configured_groups: list[dict[str, Any]] = []
-        """Configured settings of the optimizer's groups, which a checkpoint's would replace."""
+        """Configured settings of the optimizer's parameter groups, which loading a checkpoint replaces."""
         self.woken: dict[str, float] = {}
         self.steps: list[dict[str, Any]] = []  # metrics of the round's optimizer steps
 
@@ -71,7 +71,7 @@ class RoundEnd(TrainerCallback):
         self.steps[-1] |= self._losses()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Add the means over the round's optimizer steps to its metrics, and log the last round."""
+        """Add the means over the round's optimizer steps to its metrics, and request a log after the last round."""
         self.optimizer_steps.finish()
         averages, self.steps = averaged_rounds(self.steps), []
         if args.policy_sharing == "lora" and args.vllm_enable_sleep_mode:
@@ -87,7 +87,7 @@ class RoundEnd(TrainerCallback):
             control.should_log = True
 
     def _losses(self) -> dict[str, float]:
-        """Return the losses' sums of a step (entropy, KL, importance weight), averaged over the processes."""
+        """Return the loss metrics of an optimizer step (entropy, KL, importance weight), averaged over processes."""
         steps = self.optimizer_steps
         losses, world = self._gathered("pop_sums", math.fsum), steps.processes.world
         for role, counts in steps.step.counts.items():
@@ -97,7 +97,7 @@ class RoundEnd(TrainerCallback):
         return {name: value / world for name, value in losses.items()}
 
     def _gathered(self, pop: str, reduce: Callable[[list[float]], float]) -> dict[str, float]:
-        """Gather the losses' sums of all processes; a process without a sample of a role has none of that role."""
+        """Combine by `reduce` the metrics that the losses' method `pop` returns on the processes with samples."""
         popped = {role: getattr(learner.loss, pop)() for role, learner in self.learners.items()}
         mine = {f"{role}/{name}": value for role, losses in popped.items() for name, value in losses.items()}
         values = torch.stack(list(mine.values())).tolist() if mine else []
@@ -108,7 +108,7 @@ class RoundEnd(TrainerCallback):
 
 
 class RoundExports(TrainerCallback):
-    """Exports `<agent>_<k>/round_<r>/model/` every `export_every` rounds (Multimodal LLM Self-Play, appendix B)."""
+    """Callback that exports `<agent>_<k>/round_<r>/model/` periodically (Multimodal LLM Self-Play, appendix B)."""
 
     def __init__(self, exports: Exports) -> None:
         self.exports, self.every = exports, exports.args.rounds_per_export
@@ -127,9 +127,9 @@ class Terminated(SystemExit):
 
 
 class Termination(TrainerCallback):
-    """Ends the run after the round in which any process receives SIGTERM; a second signal changes nothing. It
-    exits before the next round and not in `on_save`, because a user's callbacks (that copy a checkpoint, for
-    example) run later."""
+    """Callback that ends the run after the round in which any process receives SIGTERM; further signals change
+    nothing. It exits at the start of the next round and not in `on_save`, because a user's callbacks, which may copy
+    the checkpoint, run later."""
 
     def __init__(self, processes: Processes, save: Callable[[], None]) -> None:
         self.processes, self.save = processes, save
@@ -137,7 +137,7 @@ class Termination(TrainerCallback):
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Record SIGTERM inside the block. A user's handler, and any outside the main thread, stays."""
+        """Record SIGTERM inside the block, unless a user's handler is set or this is not the main thread."""
         self.requested = self.ending = self.saved = False
         ours = threading.current_thread() is threading.main_thread()
         if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -182,10 +182,10 @@ class Rollback(Exception):
 
 
 class GuardCallback(TrainerCallback):
-    """Passes every round to the guard, and warns once if a role's read, parse or format rate is close to 0 in the
-    first rounds. All processes hold the same metrics, so they trip together. A conjecturer alone (Allen and Ståblein,
-    section 3.2) gets weights and optimizer state of a healthy checkpoint before a checkpoint of the round is written,
-    so that a resume reads them."""
+    """Callback that passes each round's metrics to the guard, and warns once if a role's read, parse or format rate is
+    close to 0 in the first rounds. All processes hold the same metrics and trip together. A collapsed conjecturer
+    under guard_scope=conjecturer (Allen and Ståblein, section 3.2) gets weights and optimizer state of a healthy
+    checkpoint before a checkpoint of the round is written, so that a resume reads them."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Files of the run folder: run.json, metrics.jsonl, samples.jsonl, evaluation.json and the report of a running run."""
+"""Files of the run folder: run.json, metrics.jsonl, samples.jsonl, evaluation.json and report.html."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def describe_run(
     changed: Mapping[str, Any] | None = None,
     held_out: Sequence[Any] = (),
 ) -> None:
-    """Write run.json, with the counts of the `held_out` problems by every axis but the rung. A resume keeps start and
-    command, and adds to `resumes` its checkpoint's step, its command and the `changed` settings as [before, now];
-    `config` is the current one."""
+    """Write run.json, with the counts of the `held_out` problems by every axis but the rung. A resume keeps the time
+    and command of the start, and adds to `resumes` its checkpoint, command and `changed` settings, each as [before,
+    now]; `config` holds the current settings."""
     path = Path(args.output_dir) / "run.json"
     before = _before(path) if resumed is not None and path.exists() else {}
     kept = {name: before[name] for name in ("started", "command") if name in before}
@@ -71,7 +71,7 @@ def describe_run(
 
 
 def _before(path: Path) -> dict[str, Any]:
-    """Return the contents of run.json. A damaged file is renamed, and training goes on."""
+    """Return the contents of run.json; a damaged file is renamed with a warning, and {} is returned."""
     try:
         return json_file(path, resumes=list)
     except DataError as error:
@@ -82,7 +82,7 @@ def _before(path: Path) -> dict[str, Any]:
 
 
 def write_description(args: Any, config: dict[str, Any], domain: Any, **more: Any) -> None:
-    """Write run.json to `args.output_dir`: settings without tokens, domain, software versions, and `more`."""
+    """Write run.json to `args.output_dir`: settings without access tokens, domain, software versions, and `more`."""
     settings = domain.to_dict()
     path = Path(args.output_dir) / "run.json"
     description = {
@@ -105,7 +105,7 @@ def write_description(args: Any, config: dict[str, Any], domain: Any, **more: An
 
 
 def command_line(argv: Sequence[str]) -> str | None:
-    """Return the command of this process without tokens; None for a notebook or another host."""
+    """Return the command line of this process without access tokens; None in a notebook or another program."""
     program = Path(argv[0]).name if argv else ""
     if program == "countdown-selfplay" or (argv and Path(argv[0]).parts[-2:] == ("cli", "main.py")):
         shown = ["countdown-selfplay"]
@@ -123,7 +123,7 @@ def command_line(argv: Sequence[str]) -> str | None:
 
 
 def without_tokens(text: str) -> str:
-    """Replace each token of the Hugging Face Hub in a text by ***: run.json and model cards are uploaded."""
+    """Replace each access token of the Hugging Face Hub in `text` by ***: run.json and model cards are uploaded."""
     return _TOKEN.sub("***", text)
 
 
@@ -141,7 +141,7 @@ def _now() -> str:
 
 
 class RunFolder(TrainerCallback):
-    """Callback that writes one line per log."""
+    """Callback that appends each log to metrics.jsonl with the round's samples, and writes solve rates at a save."""
 
     def __init__(self, buffer: MetricsBuffer, exports: Exports, solve_rate: CumulativeSolveRate) -> None:
         self.buffer, self.exports, self.solve_rate = buffer, exports, solve_rate
@@ -185,21 +185,21 @@ class ReportEvery(TrainerCallback):
 
 
 def report_of(folder: Path, path: Path | None = None) -> Path:
-    """Write a run's report to `path`, by default report.html in its folder; return the path."""
+    """Write the report of the run in `folder` to `path`, by default report.html in that folder; return the path."""
     write_report = attribute_of(CALLED["write_report"], "The report of a run")  # loads matplotlib
     return Path(write_report([folder], folder / "report.html" if path is None else path))
 
 
 def report_line(folder: Path) -> str:
-    """Return a line on where the report was written, or why it was not."""
+    """Write the report; return a line with its path, or with the package whose absence prevents it."""
     if (package := absent_package(CALLED["write_report"])) is not None:
         return f"No report.html: the package countdown_selfplay.{package}, which writes it, is not installed."
     return f"Report: {report_of(folder)}"
 
 
 class BeforeAfter(TrainerCallback):
-    """Writes each evaluation to the log, and the first and last one to evaluation.json. Nothing is written before
-    `train`, which knows whether it resumes the folder's run or moves it aside."""
+    """Callback that logs each evaluation, and writes the first and the last one to evaluation.json. It writes nothing
+    before `train`, which decides whether to resume the folder's run or to move it aside."""
 
     def __init__(self, log: Callable[[dict[str, float]], None]) -> None:
         self.log = log
@@ -209,7 +209,7 @@ class BeforeAfter(TrainerCallback):
         self.after: dict[str, Any] = {}
 
     def take(self, args: Any, state: Any, metrics: dict[str, float], figures: dict[str, Any] | None) -> None:
-        """Record an evaluation. `figures`: the provers', as in evaluation.json; None: other problems."""
+        """Record an evaluation. `figures`: the provers', for evaluation.json; None: the evaluation is only logged."""
         start = state.global_step == 0
         if start and not self.begun:
             self.waiting.append(metrics)

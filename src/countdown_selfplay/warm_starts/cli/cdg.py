@@ -48,7 +48,7 @@ class IteratedArguments(EvaluationArguments, CountdownFields):
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
-    """Run `--training iterated`. `launch`: options of a launch for which a dry run plans."""
+    """Run `cdg --training iterated`; return 0. `launch`: options of a launch for which a dry run plans."""
     script, settings, model = parse_options("cdg", sys.argv[1:] if argv is None else argv)
     if script.training != "iterated":
         raise ConfigError(
@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
 
 
 def _refuse_model_options(model: Any) -> None:
-    """Raise ConfigError for model options that the iterated way does not use."""
+    """Raise ConfigError for model options that iterated training does not use."""
     plain = ModelConfig()
     for name in ("use_peft", "dtype", "attn_implementation", "model_revision"):
         value = vars(model)[name]
@@ -81,7 +81,7 @@ def _refuse_model_options(model: Any) -> None:
 
 
 def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
-    """Iterate; measure the prover before and after; print and write the results."""
+    """Run the iterations; evaluate the prover before and after them; print and write the results."""
     from ...data.files import held_out_problems
     from ...domains import is_held_out
     from ...tiny import resolve_model
@@ -98,7 +98,7 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
     start = resolve_model(model.model_name_or_path)
     run = IteratedSelfPlay(game, domain, start, problems[: script.problems], settings)
     processes = run.meet()
-    with run_lock(settings.output_dir):  # another process that plays there keeps its description
+    with run_lock(settings.output_dir):  # another process in the folder keeps its run.json
         processes.together(lambda: describe(run, script, settings))
         run.run(tell=lambda line: print(json.dumps(line), flush=True))
     ends: list[str] = []
@@ -131,7 +131,7 @@ def dry_run(
 
 
 def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:
-    """Write run.json, which `eval` and `report` read. A folder that was begun keeps its file."""
+    """Write run.json, which `eval` and `report` read, unless the run has begun and has it."""
     from ...contract.metric import as_json, for_players
     from ...training.callbacks.run_folder import write_description
 
@@ -147,7 +147,7 @@ def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) ->
 
 
 def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: Any, evaluated: set[str]) -> list[Any]:
-    """Return the data set's distinct problems, or the domain's."""
+    """Return the distinct problems of the data set, or problems that the domain generates."""
     from ...data.files import checked_problems, load_problem_rows
 
     if script.dataset_name is not None:

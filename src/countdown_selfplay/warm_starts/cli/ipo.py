@@ -16,7 +16,7 @@ from ..readers import PREFERENCES, read_preferences, read_samples
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
-    """Run the command. `launch`: options of a launch for which a dry run plans."""
+    """Run `countdown-selfplay ipo`; return 0. `launch`: options of a launch for which a dry run plans."""
     script, args, model = parse_options("ipo", sys.argv[1:] if argv is None else argv)
     if not script.dry_run:
         check_run(args)
@@ -55,7 +55,7 @@ def given_pairs(script: IPOArguments, evaluated: set[str]) -> Kept[PreferencePai
 
 
 def pairs_of(samples: Kept[ScoredSample], script: IPOArguments, seed: int) -> Kept[PreferencePair]:
-    """A right over a wrong answer to the same problem."""
+    """Return pairs that prefer a right to a wrong answer to the same problem."""
     pairs = make_preference_pairs(samples.rows, pairs_per_group=script.pairs_per_group, seed=seed)
     return Kept(pairs, samples.read, samples.left_out)
 

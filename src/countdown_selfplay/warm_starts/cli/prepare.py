@@ -19,7 +19,7 @@ from ...errors import ConfigError, RunFolderError
 
 @dataclass(frozen=True)
 class Start:
-    """Start of a recipe. folder: named by recipes. holds: required files. make: fills the folder."""
+    """Warm start of a recipe. folder: named by recipes. holds: required files. make: fills the folder."""
 
     folder: Path
     what: str
@@ -28,12 +28,12 @@ class Start:
 
     @property
     def ready(self) -> bool:
-        """Return whether all files exist."""
+        """Whether all required files exist."""
         return all((self.folder / name).exists() for name in self.holds)
 
 
 def start_of(command: str, recipe: str) -> Start:
-    """Return the start of the recipe. Raises ConfigError for a recipe with another start."""
+    """Return the warm start of the recipe. Raises ConfigError for a recipe that begins from another one."""
     from .. import starts
 
     text = written(recipe)
@@ -57,14 +57,14 @@ def start_of(command: str, recipe: str) -> Start:
 
 
 def written(recipe: str) -> str:
-    """Return the texts of a recipe and those that it extends. Raises UnknownNameError, and ConfigError
-    for a circle."""
+    """Return the texts of a recipe and of the recipes that it extends. Raises UnknownNameError, and ConfigError for a
+    circle."""
     known = recipes("cdg") if recipe in recipes("cdg") else recipes()
     return "\n".join(path.read_text(encoding="utf-8") for path, _ in chain(recipe, known, settings_in))
 
 
 def prepare(command: str, argv: list[str]) -> int:
-    """Fill the folder, or report that it is ready; return 0."""
+    """Fill the folder of the recipe's warm start, or report that it is ready; return 0."""
     parser = OneLineParser(prog=f"countdown-selfplay {command}", add_help=False, allow_abbrev=False)
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--recipe", default=TRAINERS[command].recipe)
@@ -87,7 +87,7 @@ def prepare(command: str, argv: list[str]) -> int:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Raise RunFolderError if another process fills the folder."""
+    """Lock the folder inside the block. Raises RunFolderError if another process fills it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     path = folder.with_name(f".{folder.name}.lock")
     try:

@@ -20,11 +20,11 @@ from ..planning import batches, warm_start_lines
 from ..readers import clean_demonstrations
 
 PLANNED = 512
-"""Problems for whose demonstrations a dry run counts tokens."""
+"""Largest number of problems of which a dry run generates demonstrations."""
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
-    """Run the command. `launch`: options of a launch for which a dry run plans."""
+    """Run `countdown-selfplay sft`; return 0. `launch`: options of a launch for which a dry run plans."""
     script, args, model = parse_options("sft", sys.argv[1:] if argv is None else argv)
     if not script.dry_run:
         check_run(args)

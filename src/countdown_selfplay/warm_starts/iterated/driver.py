@@ -44,15 +44,15 @@ _MOST = 120  # characters of a value that an error shows
 
 
 class IteratedSelfPlay:
-    """Iterations of: play every problem once in chunks; choose each role's samples (or pairs, `algorithm`); retrain
-    each role from its initial model on them, with those of earlier iterations if it accumulates. With `imitate` the
-    initial model of all roles is the one that iteration 0 trains from the one that is passed. models: an id or folder
-    for all kinds, or one for each. problems: of the training side, all with different keys. A role for which nothing
-    was chosen keeps its weights, and the log says so. Files of the run folder, all written whole or not at all, so
-    that `run` goes on after a kill without losing or repeating a sample: `iteration-<t>/played-<chunk>.parquet` (every
-    sample with its lineage), `iteration-<t>/<role>.parquet` (its training set), `iteration-<t>/<role>/` (the model),
-    `iterations.jsonl`. In a launch all processes call `run`: they share the generation out by batches, so that what
-    is sampled does not depend on their number, and train under the launch's engine; the main one writes."""
+    """Iterated self-play. An iteration plays every problem once, in chunks; chooses each role's samples (or pairs,
+    `algorithm`); and retrains each role from its initial model on them, with those of earlier iterations if it
+    accumulates. With `imitate`, iteration 0 trains the passed model, and the result is the initial model of all roles.
+    models: an id or folder for all kinds, or one for each. problems: of the training split, all with different keys. A
+    role without chosen samples keeps its weights, as the log records. Files of the run folder are written atomically,
+    so that `run` continues after a kill without losing or repeating a sample: `iteration-<t>/played-<chunk>.parquet`
+    (every sample with its origin), `iteration-<t>/<role>.parquet` (its training set), `iteration-<t>/<role>/` (the
+    model), `iterations.jsonl`. In a launch all processes call `run`: they share generation by batches, so that the
+    samples do not depend on their number, and train under the launch's engine; the main one writes."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class IteratedSelfPlay:
         return self.processes
 
     def run(self, tell: Callable[[dict[str, Any]], object] = lambda line: None) -> list[dict[str, Any]]:
-        """Play the missing phases; return the log's lines, which `tell` receives as they are written."""
+        """Run the missing phases; return the lines of the log, which `tell` receives as they are written."""
         self.tell = tell
         self.meet()
         with run_lock(str(self.folder)):
@@ -159,7 +159,7 @@ class IteratedSelfPlay:
         self.processes.together(choose)
         start = next(iter(self.initial.values()))
         first = settings.kinds.get("prover") or next(iter(settings.kinds.values()))
-        # The paper does not say how: as the prover's first iteration, one epoch.
+        # Wang et al. do not say how: as the prover's first iteration, one epoch.
         how = RoleTraining(learning_rate=first.learning_rate[:1], batch_size=first.batch_size[:1])
         cost = self._retrained(start, select.read(data), how, 1, folder / IMITATION)
         if not cost["rows"]:
@@ -196,7 +196,7 @@ class IteratedSelfPlay:
             write_atomically(path, json.dumps(now, indent=1) + "\n")
 
     def _collect(self, iteration: int) -> None:
-        """Play all chunks that are absent."""
+        """Play all chunks whose file is absent."""
         size, processes = self.settings.chunk, self.processes
         chunks = [self.problems[i : i + size] for i in range(0, len(self.problems), size)]
 
@@ -315,14 +315,14 @@ class IteratedSelfPlay:
         return select.chosen(rows, role, training)
 
     def _say(self, iteration: int, phase: str, **more: Any) -> None:
-        """Write a line of the log, by the main process."""
+        """Append a line to the log, on the main process."""
         if self.processes.main:
             append_lines(self.folder / LOG, [line := {"iteration": iteration, "phase": phase, **more}])
             self.tell(line)
 
 
 def comparable(settings: Mapping[str, Any], iterations: int) -> dict[str, Any]:
-    """The settings of a run with `max_steps` of so many iterations, those that were begun: it may grow."""
+    """Return the settings of a run, with `max_steps` of the first `iterations` only: a resume may add iterations."""
     begun = range(1, iterations + 1)
     roles = {
         kind: {**role, "max_steps": role["max_steps"] and [of_iteration(role["max_steps"], t) for t in begun]}

@@ -48,7 +48,7 @@ def joint_settings(settings: IteratedSettings, processes: Processes = ALONE) -> 
 
 
 def check_engine(settings: IteratedSettings, processes: Processes) -> None:
-    """Raise the errors of `joint_settings` once the place of the run is known."""
+    """Raise ConfigError if the backend cannot run on the run's device or processes, MissingExtraError without vLLM."""
     joint_settings(settings, processes)
     if settings.generation_backend == "vllm_server" and processes.device.type != "cuda":
         raise ConfigError(
@@ -59,16 +59,16 @@ def check_engine(settings: IteratedSettings, processes: Processes) -> None:
 
 
 class VLLMPlay:
-    """Engine for all iterations of a run. Models are kept in `home` and pushed when a role's turn needs weights that
-    the engine lacks. Prompts, ends, stops, temperature, top-p and top-k are those of `generate`, so that the
-    distribution is the same; the texts differ, and depend on the number of processes, because an engine's draws depend
-    on its batch."""
+    """Engine for all iterations of a run. Models are kept on the device `home` and pushed when a role's turn needs
+    weights that the engine lacks. Prompts, ends, stops, temperature, top-p and top-k are those of `generate`, so that
+    the distribution is the same; the texts differ, and depend on the number of processes, because an engine's draws
+    depend on its batch."""
 
     def __init__(self, settings: IteratedSettings, processes: Processes) -> None:
         self.settings, self.processes = settings, processes
         self.home = torch.device("cpu") if settings.generation_backend == "vllm" else processes.device
         self.sampler: Any = None
-        self.ends: list[int] = []  # these three: of the generation at hand
+        self.ends: list[int] = []  # this and the next two: of the current generation
         self.stops: list[str] | None = None
         self.seed = 0
 
@@ -133,7 +133,7 @@ class EnginePlayer(Player):
 
 @contextmanager
 def _launch_kept() -> Iterator[None]:
-    """TRL sets a launcher's variables for the engine; a later training would take them for a launch of one process."""
+    """Restore the launcher's variables after the block: TRL sets them, and later training would misread them."""
     before = {name: os.environ.get(name) for name in _LAUNCH}
     try:
         yield

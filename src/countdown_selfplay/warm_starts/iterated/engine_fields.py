@@ -8,7 +8,7 @@ from ...options import Range, option
 
 @dataclass(kw_only=True)
 class EngineFields:
-    """Read as the joint trainer reads them (docs/generation.md), each for the backend that it names."""
+    """Fields of generation backends, with the joint trainer's meaning (docs/generation.md); each names its backend."""
 
     generation_backend: Literal["generate", "vllm", "vllm_server"] = option(
         "generate",

@@ -29,9 +29,9 @@ def retrain(
     folder: Path,
     processes: Processes = ALONE,
 ) -> dict[str, Any]:
-    """Train the model `start` on `rows` (pairs, if they have `rejected`) and leave it in `folder`, whole or not at
-    all; the log's account of it. A run that was killed in here trains again from the start, with the same result. All
-    `processes` call it, with whatever engine they were launched."""
+    """Train the model `start` on `rows` (pairs, if they have `rejected`) and write it to `folder` atomically; return
+    the fields of its log line. A killed run trains again from the start, with the same result. All `processes` call
+    it, under the engine of their launch."""
     new = folder.with_name(f".{folder.name}.new")
     processes.together(lambda: shutil.rmtree(new, ignore_errors=True))
     size = of_iteration(training.batch_size, iteration)
@@ -55,7 +55,7 @@ def retrain(
     steps = trainer.state.global_step
     trainer.engine.release()
     del trainer
-    gc.collect()  # a role's weights and optimizer go before the next ones come
+    gc.collect()  # free a role's weights and optimizer before the next role's
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
@@ -68,7 +68,7 @@ def retrain(
 
 
 def trainer_settings(settings: IteratedSettings, folder: Path, **how: Any) -> Any:
-    """Return TRL's config of a training; of pairs if `how` has a `beta`. Raises ConfigError for refused values."""
+    """Return TRL's config of a training, for pairs if `how` has a `beta`. Raises ConfigError for refused values."""
     kind: Any = DPOSettings if "beta" in how else SFTSettings
     quiet = dict(save_strategy="no", logging_strategy="no", report_to="none", disable_tqdm=True)
     names = ("max_length", "gradient_checkpointing", "bf16", "use_cpu", "seed")

@@ -1,5 +1,5 @@
-"""From played samples to training rows: pool repetitions, filter, balance; pair them for DPO; take another run's for
-imitation."""
+"""Selection of training rows from played samples: pool repetitions, filter, balance; pair them for DPO; read another
+run's samples for imitation."""
 
 import json
 import random
@@ -20,21 +20,21 @@ Row = dict[str, Any]
 COLUMNS = (
     "role", "turn", "prompt", "completion", "shown", "reward", "label", "problem", "iteration", "chunk", "weights",
 )  # fmt: skip
-"""Of a data set: role and turn of a sample, its prompt (JSON) and text, the part of it that was shown on if not all,
-its reward and label, the problem's key, and where it comes from: iteration, chunk and the weights that wrote it."""
+"""Columns of a data set: role and turn of a sample, its prompt (JSON) and text, the part of the text that was shown if
+not all, its reward and label, the problem's key, and its origin: iteration, chunk and the weights that sampled it."""
 PUT_BACK = (
     "put back the file that the run wrote, or remove the folders of its iteration and all later ones and their lines "
     "of iterations.jsonl, to play them again"
 )
 PAIR_COLUMNS = (*COLUMNS, "before", "rejected")
-"""Of a data set of pairs besides: the worse text, and the right steps before both, if any."""
+"""Columns of a data set of pairs: COLUMNS, the steps that both texts share, if any, and the worse text."""
 
 
 def pooled(rows: Iterable[Row], role: str) -> Iterator[Row]:
-    """Return the role's distinct samples with the mean reward of all their copies: those with its prompt and with its
-    text, or with the part that was shown. A critique's prompt holds question and solution, so that a copy is another
-    sample of one (question, solution, critique), and the mean is the share of all its revisions (appendix B). A
-    problem is played in one chunk; only one chunk is held in memory."""
+    """Yield the role's distinct samples with the mean reward of their copies, which have the same prompt, label and
+    text (or shown part). A critique's prompt holds question and solution, so that a copy is another sample of one
+    (question, solution, critique), and the mean is the share of all its revisions (appendix B). A problem is played in
+    one chunk; only one chunk is held in memory."""
     for _, chunk in groupby(rows, key=lambda row: (row["iteration"], row["chunk"])):
         copies: dict[tuple[str, ...], list[Row]] = {}
         for row in chunk:
@@ -64,7 +64,7 @@ def _identity(row: Row) -> tuple[Any, ...]:
 
 def balanced(rows: Sequence[Row], training: RoleTraining, *key: object) -> list[Row]:
     """Return at most `balance` rows of each label, and of none more than of the rarest (a label without rows has no
-    effect); drawn at random from `key`, in their old order."""
+    effect); sampled deterministically from `key`, in their old order."""
     if training.balance is None:
         return list(rows)
     counts = Counter(row["label"] for row in rows)
@@ -101,8 +101,8 @@ def stepwise(
     rows: Iterable[Row], training: RoleTraining, domain: Any, problems: Mapping[str, Any], *key: object
 ) -> list[Row]:
     """Return one pair for each question with a wrong answer whose right steps a right answer shares (Lai et al. 2024):
-    after these steps the right answer's next one over the first wrong one, by the domain. The right answer's row, with
-    `before` (the shared steps), `completion` and `rejected` (one step each)."""
+    after these steps, the right answer's next step is preferred to the first wrong one, which the domain finds. A row
+    is that of the right answer, with `before` (the shared steps), `completion` and `rejected` (one step each)."""
     answers: dict[str, dict[bool, list[Row]]] = defaultdict(lambda: {True: [], False: []})
     for row in rows:
         kept, failed = (one(row["reward"], row["label"]) for one in (training.keeps, training.fails))

@@ -1,5 +1,5 @@
-"""Settings of an iterated run and of the training of its roles, the dry run's account of them, and the training budget
-of another run."""
+"""Settings of an iterated run and of the training of its roles, their summary in a dry run, and the training budget of
+another run."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ from .engine_fields import EngineFields
 
 Algorithm = Literal["rest", "expert_iteration", "dpo", "step_dpo"]
 PAIRWISE = ("dpo", "step_dpo")
-"""Trained on pairs, a better and a worse text, by TRL's DPOTrainer; the others by its SFTTrainer."""
+"""Algorithms that train on pairs of a better and a worse text by TRL's DPOTrainer; the others use its SFTTrainer."""
 ANSWERS_ALONE = ("expert_iteration", "step_dpo")
-"""Baselines outside of the game: the prover answers, without critics (Wang et al. 2025, section 5.1)."""
+"""Algorithms without the game: the prover answers, and critics do not play (Wang et al. 2025, section 5.1)."""
 
 
 Positive = Annotated[float, Gt(0)]
@@ -32,30 +32,30 @@ PER_ITERATION = ("learning_rate", "batch_size", "max_steps")
 
 @dataclass(frozen=True)
 class RoleTraining:
-    """The choice of a role's samples, and its training on them (Wang et al. 2025, appendix B). A setting per iteration
-    is a list or one value for all; its last value is that of all further iterations. ConfigError for a value that does
-    not fit its annotation."""
+    """Selection of a role's samples, and its training on them (Wang et al. 2025, appendix B). A setting per iteration
+    is a list or one value for all; its last value is that of all further iterations. Raises ConfigError for a value
+    that does not fit its annotation."""
 
     num_generations: Count = 4
     """Samples per row: 4 first answers of the prover, 8 helpful or 4 misleading critiques."""
     threshold: float = 0.5
     """Least reward of a sample that is kept: .5 for the prover and the helpful critic, .75 for the misleading one."""
     inclusive: bool = True
-    """A reward equal to the threshold is kept, as appendix B counts ("at least two" of four). False: equation 5."""
+    """Whether a reward equal to the threshold is kept (appendix B: "at least two" of four). False: equation 5."""
     labels: tuple[str, ...] | None = None
-    """Only samples that the game gave one of these words; None: all."""
+    """Labels of the game (`Turn.labels`) of samples that are kept; None: all."""
     failures: tuple[str, ...] | None = None
-    """For pairs: samples that the game gave one of these words are failures. None: all that are not kept."""
+    """Labels of samples that count as failures in pairs. None: all samples that are not kept."""
     balance: Count | None = None
-    """Most samples of each label in an iteration (the paper: 10,000); and no label has more than the rarest has,
+    """Most samples of each label in an iteration (Wang et al.: 10,000); and no label has more than the rarest has,
     unless that is 0. Iterations are balanced one by one, then united (Algorithm 2)."""
     drop_loops: bool = True
-    """Leave out samples that repeat a long stretch. The authors' code does so for the prover's; a critic quotes."""
+    """Whether to drop samples that repeat a long substring. Wang et al. do so for the prover's; a critic quotes."""
     accumulate: bool = True
-    """Keep the samples of earlier iterations. Algorithm 2 does so for the prover and the misleading critic, section
-    3.2 for every role."""
+    """Whether to keep the samples of earlier iterations. Algorithm 2 does so for the prover and the misleading critic,
+    section 3.2 for every role."""
     learning_rate: Annotated[tuple[Positive, ...], MinLen(1)] = (5e-6, 1e-6)
-    """Per iteration."""
+    """Learning rate, per iteration."""
     batch_size: Annotated[tuple[Count, ...], MinLen(1)] = (32, 256)
     """Rows of an optimizer step, per iteration."""
     epochs: Positive = 1.0
@@ -85,7 +85,7 @@ class RoleTraining:
         return reward >= self.threshold if self.inclusive else reward > self.threshold
 
     def loops(self, text: str) -> bool:
-        """Return whether a sample is left out for its repetitions."""
+        """Return whether a sample is dropped for its repetitions."""
         return self.drop_loops and is_loop(text)
 
     def fails(self, reward: float, label: str) -> bool:
@@ -97,7 +97,7 @@ FAILURES = ("wrong", "misled", "unclear", "not_corrected")
 
 
 def paper_roles(algorithm: str = "rest") -> dict[str, RoleTraining]:
-    """Return the paper's roles of the Critic-Discernment Game, of which only the prover's data are balanced. Its
+    """Return the roles of Wang et al. in the Critic-Discernment Game; only the prover's data are balanced. Their
     sampling (temperature .95, top-p .95, top-k 5, 4,096 tokens; appendix A) is that of IteratedSettings. DPO: learning
     rate 1e-6 and 64 pairs per step (appendix B)."""
     roles = {
@@ -191,7 +191,7 @@ class IteratedSettings(EngineFields):
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """Return the arguments of `sample_completions`."""
+        """Arguments of `sample_completions`."""
         names = ("temperature", "top_p", "top_k")
         return {n: getattr(self, n) for n in names} | {"max_new_tokens": self.max_completion_length}
 
@@ -295,7 +295,7 @@ def _role(kind: str, given: Any, usual: RoleTraining) -> RoleTraining:
 
 
 def _number(value: Any) -> Any:
-    """Convert a text of a number to that number; return other values."""
+    """Convert a text of a number to that number; return other values unchanged."""
     for kind in (int, float) if isinstance(value, str) else ():
         with suppress(ValueError):
             return kind(value)
@@ -344,7 +344,7 @@ def _row(kind: str, role: RoleTraining, iteration: int) -> tuple[str, ...]:
 
 
 def samples_of(folder: Path) -> int:
-    """Return the untruncated texts that an iterated run sampled. Raises DataError if there are none."""
+    """Return the number of untruncated texts that an iterated run sampled. Raises DataError if there are none."""
     lines = read_phases(folder / "iterations.jsonl")
     sampled = sum(line["samples"] for line in lines if line["phase"] == "play")
     if not sampled:

@@ -1,4 +1,4 @@
-"""Play on several processes: the main one plays the game, all of them generate."""
+"""Distributed play: the main process plays the game, all processes generate."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,8 +12,8 @@ from ...evaluation.sampling import Completion
 
 @dataclass(frozen=True)
 class Spread:
-    """Every process holds the roster. The main one alone runs game and domain, whose answers may depend on time (a
-    checker with a limit), so that processes cannot come apart over them."""
+    """Roster of players that every process holds. The main process alone runs game and domain, whose results may
+    depend on time (a checker with a limit), so that processes cannot diverge."""
 
     processes: Processes
     roster: Mapping[str, Player]
@@ -21,7 +21,7 @@ class Spread:
     def draw(
         self, role: str, prompts: list[Any], n: int, seed: int, stops: list[str] | None
     ) -> list[list[Completion]]:
-        """Sample `n` completions per prompt; on the main process, inside `led`."""
+        """Sample `n` completions per prompt. The main process calls it, inside `led`."""
         request = role, prompts, n, seed, stops
         self.processes.together(lambda: request)
         return self.roster[role].draw(*request, self.processes)
