@@ -1,8 +1,8 @@
-"""A guide for Countdown: the rubric of SGS 2026, appendix E.3, by exact rules instead of a language model, for
+"""Guide for Countdown: the rubric of SGS 2026, appendix E.3, by exact rules instead of a language model, for
 whole answers and for answers in moves.
 
-A guide scores a proposal by how useful it is for solving a target problem and how plainly it is put. The paper asks a
-reviewer for three numbers; what they mean for Countdown is defined here."""
+A guide scores a proposal by how useful it is for solving a target problem and how simple its solution is. SGS asks a
+reviewer model for three scores; this module defines them for Countdown."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
 
 ARTIFICIAL = 10
-"""Multiple of the largest number above which intermediate values are artificial."""
+"""Multiple of the problems' largest number above which an intermediate value adds to complexity."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Review:
 
     @property
     def score(self) -> int:
-        """0 if complexity >= 3, else max(0, relevance + (2 - complexity) + (1 - redundancy)); 0 to 8 (equation 3)."""
+        """Score, 0 to 8 (equation 3): relevance + 3 - complexity - redundancy, at least 0; 0 if complexity >= 3."""
         if self.complexity >= 3:
             return 0
         return max(0, self.relevance + (2 - self.complexity) + (1 - self.redundancy))
@@ -103,7 +103,7 @@ def _is_redundant(proposal: Problem, rules: Rules) -> bool:
 
 
 def _reaches(proposal: Problem, count: int, rules: Rules) -> bool:
-    """Return whether at most `count` of its numbers reach its target."""
+    """Return whether at most `count` of the proposal's numbers reach its target."""
     some = replace(rules, use_all=False)
     parts = combinations(proposal.numbers, count)
     return any(is_solvable(Problem(numbers, proposal.target), some) for numbers in parts)
@@ -111,7 +111,7 @@ def _reaches(proposal: Problem, count: int, rules: Rules) -> bool:
 
 @lru_cache(maxsize=8192)
 def _shape(numbers: tuple[int, ...], target: int, rules: Rules) -> tuple[bool, ...] | None:
-    """Return whether all solutions need depth 3, a fraction, and each operator; None without a solution."""
+    """Return whether all solutions need depth 3, a fraction, and each operator, one bool each; None if unsolvable."""
     shape = features(Problem(numbers, target), rules)
     if not shape["solutions"]:
         return None
@@ -177,9 +177,9 @@ def rubric_in_moves(
 
 
 def moves_between(target: Problem, proposal: Problem, value_high: int) -> int | None:
-    """Return the number of moves from the target to the proposal as its state: the same target value, and at least two
-    numbers, each a number of the target or the result of moves on some. None if it is not a state, or if the way
-    combines more than MOST numbers that it does not contain."""
+    """Return the number of moves after which `proposal` is a state of `target`: the same target value, and at least
+    two numbers, each a number of `target` or the result of moves on several. None if it is not a state, or if the
+    moves combine more than MOST numbers that it does not contain."""
     moves = len(target.numbers) - len(proposal.numbers)
     if moves < 1 or len(proposal.numbers) < 2 or proposal.target != target.target:
         return None
@@ -209,7 +209,7 @@ def values(numbers: Numbers, value_high: int) -> frozenset[int]:
 
 
 def _splits(numbers: Numbers) -> set[tuple[Numbers, Numbers]]:
-    """Return all splits into two non-empty parts; the first number is in the first."""
+    """Return all splits of the numbers into two non-empty parts; the first number is in the first part."""
     found = set()
     for size in range(len(numbers) - 1):
         for chosen in combinations(range(1, len(numbers)), size):
@@ -219,8 +219,8 @@ def _splits(numbers: Numbers) -> set[tuple[Numbers, Numbers]]:
 
 
 def _covered(left: Numbers, made: Numbers, kept: Numbers, value_high: int) -> bool:
-    """Return whether moves turn `left` and `kept` into `made` and `kept`. A kept number stays, or is the result of
-    moves on it and some of `left`. Other cases reduce to these by exchanging numbers."""
+    """Return whether moves turn the numbers `left` and `kept` into `made` and `kept`. A kept number is unchanged or
+    is the result of moves on it and some of `left`. Other cases reduce to these by exchanging numbers."""
     if not left:
         return not made
     for part, rest in [*_splits(left), (left, ())]:
@@ -255,6 +255,6 @@ def _relevance_in_moves(target: Problem, proposal: Problem, value_high: int, sol
 
 
 def _is_close(target: Problem, proposal: Problem) -> bool:
-    """Whether at least half of the numbers of the one that has more are shared."""
+    """Return whether the problems share at least half of the numbers of the larger problem."""
     shared = sum((Counter(target.numbers) & Counter(proposal.numbers)).values())
     return 2 * shared >= max(len(target.numbers), len(proposal.numbers))
