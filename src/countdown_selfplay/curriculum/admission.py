@@ -23,11 +23,11 @@ RATES_LIMIT = 64
 
 @dataclass
 class Archive:
-    """JSON state of propose_and_solve."""
+    """State of the game propose_and_solve, as plain JSON."""
 
     rounds: int = 0
     starved_rounds: int = 0
-    """Number of these without a played proposal."""
+    """Number of rounds without a played proposal."""
     last_played: dict[str, int] = field(default_factory=dict)
     """Problem key -> last round in which it was played, within the novelty window."""
     solved: dict[str, int] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Archive:
 def examine(
     domain: OpenDomain[Any], texts: Sequence[str], requests: Sequence[Mapping[str, Any]], by: str | None = None
 ) -> list[Proposal]:
-    """Parse proposals and check them with the domain; a process examines its share in one batch."""
+    """Parse proposals and check them with the domain, all proposals of a process in one batch."""
     parsed = domain.parse(texts)
     readable = [i for i, proposal in enumerate(parsed) if proposal.problem is not None]
     checked = domain.check([parsed[i].problem for i in readable], [requests[i] for i in readable])
@@ -137,10 +137,10 @@ def admit(
 def dealt(
     admission: Admission, proposals: Sequence[Proposal], asks: Sequence[Mapping[str, Any]], turn: int
 ) -> Admission:
-    """Return the problems in the order in which they get slots: one per type of request in turn, beginning with
-    `asks[turn]`, so that no type is favoured by its row. A request that is listed twice has two turns; others follow.
-    Within a type the players alternate, beginning with another one each round. With a single type and player the order
-    is that of the rows."""
+    """Return the admission with its problems in the order in which they get slots: one per type of request in turn,
+    beginning with `asks[turn]`, so that row order favours no type. A request that is listed twice has two turns;
+    others follow. Within a type the players alternate, beginning with another player each round. With one type and
+    player the order is that of the rows."""
     order = [repr(ask) for ask in asks]
     order += dict.fromkeys(repr(p.request) for p in proposals if repr(p.request) not in order)
     players = list(dict.fromkeys(p.by for p in proposals))
@@ -171,7 +171,7 @@ def slots_filled(admitted: int, slots: int, anchor_fraction: float, fill: str, m
     """Return the number of proposals and of anchor problems that are played, at most `slots` together.
 
     Rules of `fill`:
-        anchor: proposals within the share that `anchor_fraction` leaves, anchors in every other slot.
+        anchor: proposals in at most the share of slots that `anchor_fraction` leaves, anchors in all remaining slots.
         truncate: bug of Allen and Ståblein (section 5.2), for replication: the proposals are reduced to a multiple of
           the accumulation factor, so that with 1-7 of them and a factor of 8 none is played (71% of the steps of that
           run). Anchors have only their share; the rest stays empty.
