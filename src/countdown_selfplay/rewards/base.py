@@ -47,7 +47,7 @@ class RewardContext:
 
 
 UNKNOWN = RewardContext()
-"""Context of a caller that only has solve rates."""
+"""Context for a caller that has only solve rates."""
 
 
 class ConjecturerReward(Protocol):
@@ -83,7 +83,7 @@ def takes_context(reward: Callable[..., Any]) -> bool:
 
 
 def called(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
-    """Call `reward`, with the context if it takes one; return floats."""
+    """Call `reward`, with the context if it takes one; return a float array. Raises RewardError for other results."""
     returned = reward(solve_rate_P, ctx) if takes_context(reward) else reward(solve_rate_P)
     try:
         return np.asarray(returned, dtype=float)
@@ -105,7 +105,7 @@ def problems_of(reward: str, solve_rate_P: np.ndarray, ctx: RewardContext) -> tu
 
 
 def tent(solve_rate_P: np.ndarray, peak: float, left: float, right: float) -> np.ndarray:
-    """Return 1 at `peak`, decreasing linearly to 0 at a distance of `left` below and `right` above it, 0 beyond."""
+    """Return the tent: 1 at `peak`, decreasing linearly to 0 at a distance of `left` below it and `right` above it."""
     distance_P = np.asarray(solve_rate_P, dtype=float) - peak
     return np.maximum(0.0, 1.0 - np.where(distance_P < 0, -distance_P / left, distance_P / right))
 

@@ -1,5 +1,5 @@
 """Penalties for length: -alpha * length / max_length, added to the verifier's score (Allen and Ståblein, section 3.2);
-and one for texts near the limit (SGS)."""
+and a penalty for completions close to the token limit (SGS)."""
 
 from __future__ import annotations
 
