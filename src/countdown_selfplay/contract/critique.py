@@ -47,8 +47,8 @@ def read_marked(text: str) -> str | None:
 
 
 def revise_prompt(question: list[Message], answer: str, critique: str, answer_in: str = "\\boxed{}") -> list[Message]:
-    """Build the prompt of figure 7: the question, the answer and the critique. `answer_in`: the place of a revised
-    answer. The authors' code breaks the line before the critique."""
+    """Build the prompt of figure 7: the question, the answer and the critique. `answer_in`: format in which to give a
+    revised answer. The authors' code breaks the line before the critique."""
     return [
         *question,
         {"role": "assistant", "content": answer},

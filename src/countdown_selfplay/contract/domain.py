@@ -78,7 +78,7 @@ class BaseDomain(Generic[P]):
         raise NotImplementedError
 
     def verify(self, texts: Sequence[str], problems: Sequence[P]) -> list[Any]:
-        """Return one Verdict per answer. Raises on no text."""
+        """Return one Verdict per answer. Must not raise, whatever the texts are."""
         raise NotImplementedError
 
     def stop_strings(self, role: str) -> list[str] | None:
@@ -145,27 +145,27 @@ class BaseDomain(Generic[P]):
     propose_row: Any = None
     """`propose_row(**request)`: row that requests a problem."""
     parse: Any = None
-    """`parse(texts)`: one Parsed per proposal. Raises on no text."""
+    """`parse(texts)`: one Parsed per proposal. Must not raise, whatever the texts are."""
     check: Any = None
     """`check(problems, requests)`: one Checked per problem: whether it may be played and matches its request, an entry
     of `asks`, or None (a row of demonstrations), with which the problem alone is checked."""
     random: Any = None
-    """`random(n, seed, exclude)`: n distinct playable problems with no key in `exclude`, a function of the arguments
-    alone. If there are fewer: all of them, or DataError."""
+    """`random(n, seed, exclude)`: n distinct playable problems with no key in `exclude`, deterministic given the
+    arguments. If there are fewer: all of them, or DataError."""
     random_text: Any = None
     """`random_text(n, seed, exclude)`: n distinct problems, uniform over all that can be proposed, solvable or not;
     none has a key in `exclude` or is held out."""
     repaired: Any = None
     """`repaired(problem, seed)`: a similar solvable problem of its rung that is not held out, or None."""
 
-    # Proposals of levels: they leave open which problem of these levels is played
+    # Proposals that state only levels of difficulty parameters, from which `drawn` then draws a problem
 
     undrawn: Any = None
     """`undrawn(problem)`: the result of `parse` for a proposal from which `drawn` could draw this problem."""
     drawn: Any = None
-    """`drawn(problems, seed, exclude)`: for each problem of levels a playable problem of these levels, or None.
-    All are distinct, a function of the arguments alone, not held out, and have no key in `exclude`. None:
-    `parse` reads whole problems."""
+    """`drawn(problems, seed, exclude)`: a playable problem of the levels in each of `problems`, or None. All are
+    distinct, deterministic given the arguments, not held out, and have no key in `exclude`. None: `parse` reads
+    whole problems."""
 
     # Rungs of rising difficulty
 
@@ -177,9 +177,9 @@ class BaseDomain(Generic[P]):
     rung: Any = None
     """`rung(problem)`: the problem's level of difficulty, such as its size, by which tables are grouped."""
     random_of_rung: Any = None
-    """`random_of_rung(n, rung, seed, exclude)`: `random` of one rung."""
+    """`random_of_rung(n, rung, seed, exclude)`: `random`, restricted to one rung."""
     held_out_of_rung: Any = None
-    """`held_out_of_rung(n, rung)`: `held_out` of one rung."""
+    """`held_out_of_rung(n, rung)`: `held_out`, restricted to one rung."""
 
     def axes(self, problem: P) -> dict[str, Any]:
         """Return name of an axis -> the problem's place on it, a number or a band of numbers such as "13-25", None
@@ -202,7 +202,7 @@ class BaseDomain(Generic[P]):
     """`move_row(problem, state)`: row that requests the next move. The player has no other memory."""
     moved: Any = None
     """`moved(texts, problems, states)`: for each move the next state, or the Verdict on the episode, recognised by its
-    attribute `correct`. Raises on no text."""
+    attribute `correct`. Must not raise, whatever the texts are."""
 
     @property
     def move_format(self) -> str:
@@ -219,17 +219,17 @@ class BaseDomain(Generic[P]):
 
     @property
     def critique(self) -> Critique | None:
-        """Interface of the Critic-Discernment Game and its evaluations."""
+        """Interface for the Critic-Discernment Game and its evaluations."""
         return None
 
     @property
     def helping(self) -> Helping | None:
-        """Interface of guides, which score a problem as a step towards a target."""
+        """Interface for guides, which score a problem as a step towards a target."""
         return None
 
     @property
     def mutations(self) -> Mutations | None:
-        """Interface of symbolic proposers."""
+        """Interface for symbolic proposers."""
         return None
 
 
@@ -363,7 +363,7 @@ class Mutations:
         raise NotImplementedError
 
     def seed_features(self, problems: Sequence[Any]) -> Any:
-        """Return features of about [0, 1], (P, columns), that can be computed without solving the problem."""
+        """Return features, (P, columns), of about 0 to 1, that can be computed without solving the problem."""
         raise NotImplementedError
 
     def problem_of_key(self, key: str) -> Any:

@@ -21,7 +21,7 @@ class Episodes(Rollout):
     episode_of: list[list[int]] = field(default_factory=list)
     """Index of the episode of each sample in `moves[m]`, ascending."""
     steps: list[list[tuple[Any, str]]] = field(default_factory=list)
-    """(B) moves of each episode: the state before, and the text."""
+    """Moves of each episode, (B) lists of (state before the move, text)."""
 
     @property
     def lengths(self) -> list[int]:

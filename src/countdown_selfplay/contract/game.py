@@ -104,7 +104,7 @@ class Outcome:
     correct_MPG: np.ndarray
     """Correctness of each answer of each prover."""
     solution_P: Sequence[str | None]
-    """A right answer to each problem, or None: the first one of the first prover with one."""
+    """First right answer to each problem, of the first prover that has one, or None."""
     solve_rate_over: str = "attempts"
     """Denominator of a solve rate (`solve_rates`)."""
     trainable_N: np.ndarray | None = None
@@ -145,7 +145,7 @@ class BaseProposer(Stateless):
     planned_rounds = 0
     """Number of rounds of the proposer's plan; 0: it has no plan."""
     fills_slots = False
-    """Whether its proposals take every slot of a round."""
+    """Whether the proposer's problems take every slot of a round."""
     chooses_targets = False
     """Whether `targets` chooses the problems that are played in addition to the proposals."""
 

@@ -55,7 +55,7 @@ class Turn:
 
     rollout: Rollout
     advantages_B: torch.Tensor
-    """(B), 0 for samples that are not selected."""
+    """(B) advantages, 0 for samples that are not selected."""
     rewards_B: torch.Tensor | None = None
     """(B) credited rewards; NaN: not measured."""
     selected_B: torch.Tensor | None = None
@@ -119,7 +119,7 @@ class Round(Protocol):
     """Number of rounds before this one."""
     domain: Any
     held_out: frozenset[str]
-    """Keys of the evaluation's problems."""
+    """Keys of the held-out problems, on which the run is evaluated."""
     rank: int
     world: int
 
@@ -174,7 +174,7 @@ class Round(Protocol):
         ...
 
     def solved_limit(self, role: str) -> int | None:
-        """Return the correct answers after which a problem is not trained on, None without a limit."""
+        """Return the number of correct answers after which a problem is not trained on, or None for no limit."""
         ...
 
     def gather(self, items: list[T]) -> list[T]:

@@ -190,7 +190,7 @@ def overlap(problems: Sequence[Problem]) -> np.ndarray:
 
 
 def similar_share(problems: Sequence[Problem], threshold: float) -> np.ndarray:
-    """Return the share of the *other* problems with an overlap of at least `threshold`, (P,); 0 for a single one."""
+    """Return the share of the *other* problems with an overlap of at least `threshold`, (P,); 0 for a lone problem."""
     near_PP = overlap(problems) >= threshold - 1e-12
     np.fill_diagonal(near_PP, False)
     return near_PP.sum(1) / max(len(problems) - 1, 1)

@@ -30,7 +30,7 @@ DEAR_OPERANDS = 5
 """Operand count from which solving a draw costs more than testing its split."""
 
 PATIENCE = 1 << 19
-"""Draws without a new problem after which an operand count is exhausted. About one draw in 28 is solvable at k=3."""
+"""Number of draws without a new problem after which an operand count is exhausted; at k=3, 1 in 28 is solvable."""
 
 DEAR_PATIENCE = 1 << 14
 """PATIENCE for counts with expensive draws, most of which are solvable."""
@@ -126,8 +126,8 @@ def iterate_problems(
     rules: Rules = DEFAULT_RULES,
     accept: Callable[[Problem], bool] | None = None,
 ) -> Iterator[Problem]:
-    """Yield the problems of `generate_problems` one by one, for very large numbers. Arguments are checked at the call;
-    the ConfigError for too few problems is raised when they are exhausted."""
+    """Yield the problems of `generate_problems` one by one, for very large `n`. Arguments are checked at the call; the
+    ConfigError for too few problems is raised when no further problem is found."""
     spec = ProblemSpec() if spec is None else spec
     check_request(n, split)
     if max(spec.operands) > MAX_OPERANDS:

@@ -45,10 +45,10 @@ def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, sol
     solution: an expression that solves the proposal, if known. Raises DataError for more than 6 numbers.
 
     Scores:
-        relevance: 5 a step towards the target that leaves two numbers (see `is_step`); 4 a step that leaves more; 3 at
-          least half of the numbers shared, and the same target or the same necessary operators; 2 at least half of the
-          numbers shared, or the same target; 1 anything else; 0 the same problem, one with fewer than two numbers, or
-          one that would have 1 and is trivial: at most one operation on its numbers reaches its target.
+        relevance: 5: a step towards the target that leaves two numbers (see `is_step`). 4: a step that leaves more. 3:
+          at least half of the numbers shared, and the same target or the same necessary operators. 2: at least half of
+          the numbers shared, or the same target. 1: any other problem. 0: any other problem that is trivial (at most
+          one operation on its numbers reaches its target), the same problem, or one with fewer than two numbers.
         redundancy: 1 if some of the numbers reach the proposal's target without the others, or if the solution
           multiplies or divides by 1, adds or subtracts 0, or has two equal values that cancel.
         complexity: 1 for more numbers than the target problem has, plus 1 if every solution is nested three deep or
@@ -158,15 +158,15 @@ def rubric_in_moves(
     moves reach its target.
 
     Scores:
-        relevance: 5 the state after one move on the target (see `moves_between`); 4 the state after several; 3 the
-          same target with at least half of the numbers shared; 2 one of the two; 1 anything else; 0 the same problem,
-          one with fewer than two numbers, or one that would have 1 and is one move on two of its numbers. A state
-          without a known solution counts as related only.
-        redundancy: 1 if the solution has a move that keeps a number (x * 1, x / 1) or makes 1 of two equal ones.
+        relevance: 5: the state after one move on the target (see `moves_between`). 4: a state after several moves. 3:
+          the same target and at least half of the numbers shared. 2: one of these two. 1: any other problem, unless
+          it has two numbers and one move solves it. 0: such a problem, the same problem, or one with fewer than two
+          numbers. A state without a known solution is scored by the rules for 3 and below.
+        redundancy: 1 if the solution has a move that keeps a number (x * 1, x / 1) or divides equal numbers (x / x).
           Unused numbers are not redundant, because a state has all remaining ones.
-        complexity: 0 for fewer numbers than the target problem has, 1 for the same number, 2 for more, 3 for more
-          than half again; 4 without a known solution. Moves have no fractions, and all solutions have the same
-          number of steps.
+        complexity: 0 for fewer numbers than the target problem has, 1 for as many, 2 for more, 3 for more than 1.5
+          times as many; 4 without a known solution. Moves have no fractions, and all solutions have the same number
+          of steps.
     """
     few = len(proposal.numbers) <= MOST
     solved = solution is not None or (few and proposal.target in values(_sorted(proposal.numbers), value_high))
@@ -193,7 +193,7 @@ def moves_between(target: Problem, proposal: Problem, value_high: int) -> int | 
 
 @lru_cache(maxsize=1 << 14)
 def values(numbers: Numbers, value_high: int) -> frozenset[int]:
-    """Return all results of moves on all of these sorted numbers, integers from 1 to `value_high` throughout."""
+    """Return all results of moves that use all of these sorted numbers, with all values from 1 to `value_high`."""
     if len(numbers) == 1:
         return frozenset(numbers)
     found: set[int] = set()

@@ -188,7 +188,7 @@ def review_text(review: Review, style: str) -> str:
 
 
 def read_review(text: object, style: str) -> Review | None:
-    """Return the review in a reviewer's answer, or None for any other text or a number off its scale. Never raises."""
+    """Return the review in a reviewer's answer, or None for any other text or a score out of range. Never raises."""
     content = completion_text(text) or ""
     try:
         if style.startswith("compact"):
@@ -231,7 +231,7 @@ KINDS = (STEP, STEP, NEAR, FAR)
 """Types of helping problems, each as likely as it is listed: half are a step towards the target, a quarter have some
 of its numbers, a quarter are any problem, so that guides and reviewers see useful and useless problems."""
 STEPS = (STEP,)
-"""Types without distractors, for the initial conjecturer of SGS."""
+"""Types of helping problems without distractors, for the initial conjecturer of SGS."""
 
 _TRIES = 40
 _POOL: dict[tuple[ProblemSpec, Rules], list[Problem]] = {}

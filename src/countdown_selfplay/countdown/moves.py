@@ -2,7 +2,7 @@
 
 `3 4 5 6 : 24` -> `6 * 4 = 24` -> `24 3 5 : 24` -> `5 - 3 = 2` -> `2 24 : 24` -> ... A state is the list of remaining
 numbers and, with the target, a problem with one number less. Therefore a policy for n numbers can also finish every
-episode of n + 1. Verification is exact and raises on no text."""
+episode of n + 1. Verification is exact, and safe on any text."""
 
 import re
 from bisect import bisect_left

@@ -16,7 +16,7 @@ VALUE_HIGH = 99
 """Default of the largest value in a derivation: the embedded model's vocabulary has no larger number."""
 
 PATIENCE = 1 << 14
-"""Draws without a new problem after which a size is exhausted."""
+"""Number of draws without a new problem after which a size is exhausted."""
 
 _TRIES = 20  # pairs and operations drawn before new numbers are drawn
 

@@ -105,7 +105,7 @@ class ProblemSpec:
         return self.outside(problem) is None
 
     def outside(self, problem: Problem) -> str | None:
-        """Describe the part of the problem that is out of range, with its field; None if it is in range."""
+        """Describe the part of the problem that is out of range, with the bound's name; None if it is in range."""
         if len(problem.numbers) not in self.operands:
             return f"it has {len(problem.numbers)} numbers, and `operands` is {', '.join(map(str, self.operands))}"
         values = (("number", min(problem.numbers)), ("number", max(problem.numbers)), ("target", problem.target))

@@ -88,7 +88,7 @@ _ASKED = re.compile(r"numbers\s*\[([0-9,\s]+)\][^\[\]]*?equals\s+(-?[0-9]+)")
 
 def problem_in_prompt(text: str) -> Problem | None:
     """Return the problem in a prompt of the public data (`... numbers [44 19 35], create an equation that equals 98
-    ...`, with or without commas), or None without a legal one."""
+    ...`, with or without commas), or None if there is no valid problem."""
     match = _ASKED.search(text[:4096])
     numbers = re.findall("[0-9]+", match[1]) if match else []
     try:
@@ -102,10 +102,10 @@ PROVER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
 )
 
 MOVES_PROMPTS = {"compact_moves", "moves"}
-"""Prompts that request one move; they also take `value_high`. A user's prompt is added here too."""
+"""Names of prompts that request one move; they also take `value_high`. Add a custom prompt of this kind here."""
 
 BARE_PROMPTS = {"compact", "compact_moves"}
-"""Prompts whose answers have no tags."""
+"""Names of prompts whose answers have no tags."""
 
 
 def json_example(operands: int) -> Problem:
@@ -231,7 +231,7 @@ PROPOSAL_TEXTS: dict[str, Callable[[Problem], str]] = by_style(_tagged, _complet
 """Name of a prompt -> function that formats a problem as the conjecturer writes it."""
 
 SIZELESS_PROMPTS = {"compact_any"}
-"""Prompts that request one problem of any size."""
+"""Names of prompts that request one problem of any size."""
 
 EXAMPLES: dict[str, Callable[[ProblemSpec], Iterable[Problem]]] = {
     "json": lambda spec: map(json_example, spec.operands),

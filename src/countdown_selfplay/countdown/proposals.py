@@ -18,7 +18,7 @@ MAX_PROPOSAL_CHARS = 512
 
 
 class ProposalReason(StrEnum):
-    """Reason why a proposal contains a problem or not."""
+    """Outcome of parsing a proposal: OK, or the reason why it contains no problem."""
 
     OK = "ok"
     """The proposal contains a problem; range and solvability are checked later."""
@@ -104,7 +104,7 @@ _COMPLETION = re.compile(
     rf"target\s*=\s*(?P<target>{_WORD})\s*"
 )
 _COMPACT = re.compile(rf"\s*(?P<numbers>{_WORD}(?:\s+{_WORD})*)\s*=\s*(?P<target>{_WORD})\s*")
-"""`3 5 7 = 22`, the whole completion."""
+"""Pattern of a whole compact completion, `3 5 7 = 22`."""
 
 _INTEGER = re.compile(r"-?[0-9]+")
 
@@ -139,7 +139,7 @@ _JSON_EXAMPLES = frozenset(json_example(k).key for k in range(1, MAX_NUMBERS + 1
 
 def parse_proposal(text: object, style: str, examples: Iterable[str] = ()) -> Proposal:
     """Parse a conjecturer's completion (a string or chat messages) in one of the styles of PROPOSAL_PARSERS.
-    examples: keys of the prompt's worked examples besides those of the JSON prompt. Raises on no text, and
+    examples: keys of the prompt's worked examples besides those of the JSON prompt. Never raises for a text; raises
     UnknownNameError for an unknown style."""
     parser = PROPOSAL_PARSERS[style]
     content = completion_text(text)

@@ -61,7 +61,7 @@ def move_rows(n: int, domain: CountdownDomain, seed: int, exclude: Collection[st
 
 
 MOVES_SCHEMA = "moves"
-"""Schema with several rows per problem: `move_rows`, not an entry of ROW_SCHEMAS."""
+"""Name of the schema with several rows per problem, which `move_rows` builds; it is not in ROW_SCHEMAS."""
 
 UNSOLVED_SCHEMAS = frozenset({"nums", "ground_truth", "prover", "proposed"})
 """Schemas whose rows contain no solution, so that the exact solver's limit does not bound the number of operands."""

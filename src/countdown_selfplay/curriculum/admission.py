@@ -175,9 +175,9 @@ def slots_filled(admitted: int, slots: int, anchor_fraction: float, fill: str, m
         truncate: bug of Allen and Ståblein (section 5.2), for replication: the proposals are reduced to a multiple of
           the accumulation factor, so that with 1-7 of them and a factor of 8 none is played (71% of the steps of that
           run). Anchors have only their share; the rest stays empty.
-        keep_all: the authors' fix: every proposal is played, and anchors are at least `anchor_fraction` of the batch,
-          if that is not 0 at least `multiple`, and fill it to a multiple: with a half and 8, n proposals get max(n, 8)
-          anchors, rounded up.
+        keep_all: the authors' fix: every proposal is played, and anchors are at least `anchor_fraction` of the batch
+          (and at least `multiple` unless that is 0) and fill the batch to a multiple of `multiple`: with 0.5 and 8, n
+          proposals get max(n, 8) anchors, rounded up.
         none: proposals only; requires a fraction of 0.
     """
     anchor_slots = round(anchor_fraction * slots)

@@ -107,8 +107,8 @@ def _is_empty(path: Path) -> bool:
 
 
 def checked_problems(domain: Domain[P], rows: Iterable[Mapping[str, Any]], source: str) -> list[P]:
-    """Return the problems of a data set's rows. If the domain has `unreadable`, the number of such problems and the
-    first one are logged; they stay in the data set."""
+    """Return the problems of a data set's rows. A warning gives the number of those that the domain finds
+    `unreadable`, and the first; they stay in the data set."""
     problems = [domain.problem(row, i) for i, row in enumerate(rows)]
     unread = domain.unreadable(problems)
     if unread:

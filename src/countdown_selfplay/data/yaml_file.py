@@ -41,7 +41,7 @@ def read_settings(path: str, recipes: Sequence[str]) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Loader that refuses a repeated key, as the YAML standard does; PyYAML takes the last."""
+    """Loader that refuses a repeated key, as the YAML standard does; PyYAML keeps the last value."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)

@@ -95,7 +95,7 @@ def called(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardCont
 
 
 def problems_of(reward: str, solve_rate_P: np.ndarray, ctx: RewardContext) -> tuple[Problem, ...]:
-    """Return the context's problems, () if unknown. Raises RewardError unless there is one per solve rate."""
+    """Return the context's problems, () if unknown. Raises RewardError if known and not one per solve rate."""
     if ctx.problems and len(ctx.problems) != len(solve_rate_P):
         raise RewardError(
             f"Conjecturer reward '{reward}' got {len(ctx.problems)} problems for {len(solve_rate_P)} solve rates; a "
@@ -111,7 +111,7 @@ def tent(solve_rate_P: np.ndarray, peak: float, left: float, right: float) -> np
 
 
 def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
-    """Call `reward`. Raises RewardError unless it returns one finite number per problem."""
+    """Return the values of `reward`, (P,). Raises RewardError unless they are one finite number per problem."""
     name = _name(reward)
     reward_P = called(reward, solve_rate_P, ctx)
     if reward_P.shape != solve_rate_P.shape:

@@ -25,9 +25,9 @@ Spec = str | float | Mapping[str, Any]
 
 
 def make_conjecturer_reward(name: str, arguments: dict[str, Any] | None = None) -> ConjecturerReward:
-    """Build the conjecturer reward called `name` with `arguments`. The class my_module:MyReward is constructed with
-    them; to the function my_module:my_reward they are bound. Raises ConfigError for an unknown or missing argument,
-    UnknownNameError for a name that is not in CONJECTURER_REWARDS."""
+    """Build the conjecturer reward called `name` with `arguments`. my_module:MyReward is a class to construct;
+    my_module:my_reward is a reward function, to which the arguments are bound. Raises ConfigError for an unknown or
+    missing argument, UnknownNameError for a name that is not in CONJECTURER_REWARDS."""
     factory = CONJECTURER_REWARDS.load(name)
     if inspect.isfunction(factory) and name not in CONJECTURER_REWARDS:
         return _function_reward(name, factory, arguments or {})

@@ -15,7 +15,7 @@ from .pass_at_k import pass_at_k_array
 Bounds = tuple[float, float]
 """Lowest and highest possible value of a problem."""
 SHARE: Bounds = (0.0, 1.0)
-"""Bounds of pass@k, majorities, rates."""
+"""Bounds of pass@k, majority@k and rates."""
 CHANGE: Bounds = (-1.0, 1.0)
 """Bounds of the difference of two shares."""
 
@@ -134,8 +134,8 @@ def two_sided_p(means: np.ndarray, problems: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number: the i-th smallest of m times m - i + 1, made monotone, at most 1
-    (Holm 1979). The chance that any true null falls below .05 is then at most 5% under any dependence."""
+    """Return p-values adjusted for multiple testing (Holm 1979): the i-th smallest of m times m - i + 1, monotone, at
+    most 1. The probability that any true null hypothesis has p < .05 is then at most 5% under any dependence."""
     adjusted = [0.0] * len(p_values)
     highest = 0.0
     for rank, i in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
@@ -157,7 +157,7 @@ def ends(values_P: np.ndarray, means: np.ndarray, level: float, bounds: Bounds |
 def paired_differences(
     correct_a: Sequence[int] | np.ndarray, correct_b: Sequence[int] | np.ndarray, n: int, k: int
 ) -> np.ndarray:
-    """Return pass@k of b minus that of a per problem, shape (problems,)."""
+    """Return pass@k of b minus pass@k of a for each problem, (problems,). Raises DataError if the lengths differ."""
     if len(correct_a) != len(correct_b):
         raise DataError(
             f"A paired comparison needs both models on the same problems, got counts for {len(correct_a)} and "

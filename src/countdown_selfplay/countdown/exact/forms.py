@@ -50,7 +50,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Plan:
-    """Forms of m operands: the blocks of the first three parts, and the ends of the parts."""
+    """List of the forms over m operands: the blocks of the first three parts of the array, and the parts' sizes."""
 
     m: int
     blocks: tuple[Block, ...]
@@ -87,7 +87,7 @@ def positions(mask: int) -> tuple[int, ...]:
 
 @cache
 def plan(m: int) -> Plan:
-    """Return the plan for m >= 1 operands. Counts up to sign, m = 1..6: 1, 5, 47, 733, 15907, 443825."""
+    """Return the plan for m >= 1 operands. Numbers of forms for m = 1..6: 1, 5, 47, 733, 15907, 443825."""
     if m == 1:
         return Plan(1, (), sums=0, pure=1, mixed=0)
     splits = [
@@ -146,8 +146,8 @@ def submask(mask: int, within: int) -> int:
 
 @dataclass(frozen=True)
 class Node:
-    """Expression tree. kind "number": `number`. "sum" or "product": parts (sign or exponent, +1 or -1; node), never
-    nested in their own kind; a sum has a plus, a product has an exponent +1."""
+    """Expression tree. kind: "number", with `number`; "sum" or "product", with parts (sign or exponent, +1 or -1;
+    node) that are of another kind. A sum has a part with a plus, a product one with exponent +1."""
 
     kind: str
     number: int = 0
