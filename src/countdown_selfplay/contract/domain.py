@@ -119,7 +119,7 @@ class BaseDomain(Generic[P]):
         return False
 
     held_out: Any = None
-    """`held_out(n)`: the first n problems of the held-out side, of which `random` draws none. None: held-out problems
+    """`held_out(n)`: the first n problems of the held-out split, of which `random` draws none. None: held-out problems
     are drawn with a separate seed, and excluded from training by key."""
     longest: Any = None
     """Problem with one of the longest prompts."""

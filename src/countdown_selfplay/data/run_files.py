@@ -96,8 +96,9 @@ def disk_was_full(error: BaseException | None) -> bool:
 
 
 def read_lines(path: Path, **fields: type) -> list[dict[str, Any]]:
-    """Return the records of a log of this library, [] if the file is absent. An unfinished last line is left out
-    (an interrupted process). Raises DataError for any other line that is not a record with `fields` of these types."""
+    """Return the records of a log of this library, [] if the file is absent. An unfinished last line, left by an
+    interrupted write, is skipped. Raises DataError for any other line that is not a record with `fields` of these
+    types, which are given by name."""
     return _records(path, path.read_bytes().split(b"\n")[:-1], fields) if path.exists() else []
 
 

@@ -94,8 +94,8 @@ def share_interval(values: Sequence[float] | np.ndarray, resamples: int = 10_000
 
 def alike_ends(value: float, problems: int, bounds: Bounds, level: float = 0.95) -> tuple[float, float]:
     """Return the ends of a mean's interval if all `problems` have the same `value`, which every resample repeats.
-    None of P problems differs, so that the share of different ones has Wilson's interval for 0 of P, [0, w] with w
-    = z^2 / (P + z^2) (Wilson 1927); different values are within `bounds`: [v - w (v - low), v + w (high - v)]. For
+    No problem of P has another value, so that the share of other values has Wilson's interval for 0 of P, [0, w]
+    with w = z^2 / (P + z^2) (Wilson 1927); they are within `bounds`: [v - w (v - low), v + w (high - v)]. For
     shares of 0 and 1 that is Wilson's interval, [0, w] and [1 - w, 1]. For the difference of two arms that are both
     all wrong or both all right it is [-w, w], as is the hybrid of their two Wilson intervals, paired or not
     (Newcombe 1998, method 10)."""
