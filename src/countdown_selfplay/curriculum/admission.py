@@ -31,7 +31,7 @@ class Archive:
     last_played: dict[str, int] = field(default_factory=dict)
     """Problem key -> last round in which it was played, within the novelty window."""
     solved: dict[str, int] = field(default_factory=dict)
-    """Problem key -> correct answers so far, at most an objective's limit; empty without a limit."""
+    """Problem key -> number of correct answers so far, at most an objective's limit; empty without a limit."""
     played: list[str] = field(default_factory=list)
     """Distinct keys of the last played proposals, oldest first, at most PLAYED_LIMIT."""
     recent_rates: list[float] = field(default_factory=list)

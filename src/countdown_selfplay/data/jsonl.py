@@ -13,7 +13,7 @@ _WORDS |= {bool: "true or false", type(None): "null"}
 
 
 def json_lines(path: Path, cure: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each line that is not blank. `cure`: end of an error message."""
+    """Yield (line number, object) of each line that is not blank. Raises DataError, whose message ends in `cure`."""
     try:
         with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):

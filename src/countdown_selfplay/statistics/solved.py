@@ -24,7 +24,7 @@ class CumulativeSolveRate:
         self.generations = 0
 
     def observe(self, keys: Sequence[str], correct: Sequence[int], n: int, round_: int = 0) -> None:
-        """Add `n` answers to each problem, `correct` of them right, in round number `round_`."""
+        """Add `n` answers to each problem, of which `correct` (one number per problem) right, in round `round_`."""
         for key, count in zip(keys, correct, strict=True):
             self.generations += n
             if count > 0 and self._round.get(key, 0) is None:
