@@ -47,8 +47,8 @@ def read_marked(text: str) -> str | None:
 
 
 def revise_prompt(question: list[Message], answer: str, critique: str, answer_in: str = "\\boxed{}") -> list[Message]:
-    """Build the prompt of figure 7: the question, the answer and the critique. `answer_in`: the place of a revised
-    answer. The authors' code breaks the line before the critique."""
+    """Build the prompt of figure 7: the question, the answer and the critique. `answer_in`: format in which to give a
+    revised answer. The authors' code breaks the line before the critique."""
     return [
         *question,
         {"role": "assistant", "content": answer},
@@ -77,11 +77,11 @@ def hints_rejection_in(text: Any) -> bool:
 
 
 RIGHT_STEP, WRONG_STEP = "\\boxed{right}", "\\boxed{wrong}"
-"""Last line of a reply to `step_prompt`."""
+"""Conclusions of a reply to `step_prompt`."""
 
 
 def step_prompt(question: str, answer: str, step: str) -> list[Message]:
-    """Build a prompt that asks whether a step is right. Our wording: the paper's figure 9 repeats figure 5."""
+    """Build a prompt that asks whether a step is right. The wording is new: the authors' figure 9 repeats figure 5."""
     return [
         {
             "role": "user",
@@ -116,6 +116,6 @@ def first_error_prompt(question: str, steps: Sequence[str]) -> list[Message]:
 
 
 def recheck_prompt(question: list[Message], answer: str, answer_in: str = "\\boxed{}") -> list[Message]:
-    """Build the prompt of figure 10, which asks for a second look without a critique."""
+    """Build the prompt of figure 10, which asks the prover to check its answer again, without a critique."""
     request = f"Please check your answer step by step again. Put your final answer within {answer_in}."
     return [*question, {"role": "assistant", "content": answer}, {"role": "user", "content": request}]

@@ -13,8 +13,8 @@ Row = dict[str, Any]
 
 
 class Verdict(Protocol):
-    """Judgement of one answer. A verifier that can fail also sets `unchecked`, a bool: no verdict was reached. Its
-    share is logged as `<prover>/unchecked_rate`."""
+    """Judgement of one answer. A verifier that can fail also sets `unchecked`, True if it reached no verdict; the
+    share of such answers is logged as `<prover>/unchecked_rate`."""
 
     @property
     def correct(self) -> bool: ...
@@ -38,7 +38,7 @@ class Checked:
     """Result of checking whether a problem may be played."""
 
     reason: str = "ok"
-    """One of "ok" and the one-word reason of a refusal. Refusals are counted, and a reward may depend on them."""
+    """Reason of a refusal, in one word, or "ok". Refusals are counted, and a reward may depend on them."""
     facts: Mapping[str, bool] = field(default_factory=dict)
     """Properties of the problem, such as {"in_range": True}; logged as `<proposer>/<fact>_rate` over all proposals."""
 
@@ -74,11 +74,11 @@ class BaseDomain(Generic[P]):
         raise NotImplementedError
 
     def prove_row(self, problem: P) -> Row:
-        """Return a row that requests a solution, rendered from the problem alone; `problem` inverts it."""
+        """Return a row that requests a solution, rendered from the problem alone; `problem` reads it back."""
         raise NotImplementedError
 
     def verify(self, texts: Sequence[str], problems: Sequence[P]) -> list[Any]:
-        """Return one Verdict per answer. Raises on no text."""
+        """Return one Verdict per answer. Must not raise, whatever the texts are."""
         raise NotImplementedError
 
     def stop_strings(self, role: str) -> list[str] | None:
@@ -119,13 +119,13 @@ class BaseDomain(Generic[P]):
         return False
 
     held_out: Any = None
-    """`held_out(n)`: the first n problems of the held-out side, of which `random` draws none. None: held-out problems
+    """`held_out(n)`: the first n problems of the held-out split, of which `random` draws none. None: held-out problems
     are drawn with a separate seed, and excluded from training by key."""
     longest: Any = None
     """Problem with one of the longest prompts."""
 
     def cut_by(self, role: str, stops: Sequence[str]) -> str | None:
-        """Return a text in the role's format that these stop strings cut before its content is readable, or None."""
+        """Return a text in the role's format that these stop strings would cut too early to be read, or None."""
         return None
 
     # Proposals
@@ -145,27 +145,27 @@ class BaseDomain(Generic[P]):
     propose_row: Any = None
     """`propose_row(**request)`: row that requests a problem."""
     parse: Any = None
-    """`parse(texts)`: one Parsed per proposal. Raises on no text."""
+    """`parse(texts)`: one Parsed per proposal. Must not raise, whatever the texts are."""
     check: Any = None
-    """`check(problems, requests)`: one Checked per problem: may it be played, and does it match its request? A request
-    is an entry of `asks`, or None (a row of demonstrations): the problem alone is checked."""
+    """`check(problems, requests)`: one Checked per problem: whether it may be played and matches its request, an entry
+    of `asks`, or None (a row of demonstrations), with which the problem alone is checked."""
     random: Any = None
-    """`random(n, seed, exclude)`: n distinct playable problems with no key in `exclude`, a function of the arguments
-    alone. If there are fewer: all of them, or DataError."""
+    """`random(n, seed, exclude)`: n distinct playable problems with no key in `exclude`, deterministic given the
+    arguments. If there are fewer: all of them, or DataError."""
     random_text: Any = None
     """`random_text(n, seed, exclude)`: n distinct problems, uniform over all that can be proposed, solvable or not;
     none has a key in `exclude` or is held out."""
     repaired: Any = None
     """`repaired(problem, seed)`: a similar solvable problem of its rung that is not held out, or None."""
 
-    # Proposals of levels: they leave open which problem of these levels is played
+    # Proposals that state only levels of difficulty parameters, from which `drawn` then draws a problem
 
     undrawn: Any = None
-    """`undrawn(problem)`: what `parse` reads in a proposal of the levels of a problem that was drawn."""
+    """`undrawn(problem)`: the result of `parse` for a proposal from which `drawn` could draw this problem."""
     drawn: Any = None
-    """`drawn(problems, seed, exclude)`: for each problem of levels a playable problem of these levels, or None.
-    All are distinct, a function of the arguments alone, not held out, and have no key in `exclude`. None:
-    `parse` reads whole problems."""
+    """`drawn(problems, seed, exclude)`: a playable problem of the levels in each of `problems`, or None. All are
+    distinct, deterministic given the arguments, not held out, and have no key in `exclude`. None: `parse` reads
+    whole problems."""
 
     # Rungs of rising difficulty
 
@@ -177,13 +177,13 @@ class BaseDomain(Generic[P]):
     rung: Any = None
     """`rung(problem)`: the problem's level of difficulty, such as its size, by which tables are grouped."""
     random_of_rung: Any = None
-    """`random_of_rung(n, rung, seed, exclude)`: `random` of one rung."""
+    """`random_of_rung(n, rung, seed, exclude)`: `random`, restricted to one rung."""
     held_out_of_rung: Any = None
-    """`held_out_of_rung(n, rung)`: `held_out` of one rung."""
+    """`held_out_of_rung(n, rung)`: `held_out`, restricted to one rung."""
 
     def axes(self, problem: P) -> dict[str, Any]:
-        """Name of an axis -> where the problem lies on it, a number or a band of numbers such as "13-25", None
-        beyond its range; the rung first. A conjecturer may leave a part of an axis that nobody looks at."""
+        """Return name of an axis -> the problem's place on it, a number or a band of numbers such as "13-25", None
+        beyond its range; the rung first. Metrics by axis reveal a conjecturer that avoids a part of it."""
         return {} if self.rung is None else {"rung": self.rung(problem)}
 
     # Answers in moves, each to a fresh prompt
@@ -202,7 +202,7 @@ class BaseDomain(Generic[P]):
     """`move_row(problem, state)`: row that requests the next move. The player has no other memory."""
     moved: Any = None
     """`moved(texts, problems, states)`: for each move the next state, or the Verdict on the episode, recognised by its
-    attribute `correct`. Raises on no text."""
+    attribute `correct`. Must not raise, whatever the texts are."""
 
     @property
     def move_format(self) -> str:
@@ -219,17 +219,17 @@ class BaseDomain(Generic[P]):
 
     @property
     def critique(self) -> Critique | None:
-        """Interface of the Critic-Discernment Game and its evaluations."""
+        """Interface for the Critic-Discernment Game and its evaluations."""
         return None
 
     @property
     def helping(self) -> Helping | None:
-        """Interface of guides, which score a problem as a step towards a target."""
+        """Interface for guides, which score a problem as a step towards a target."""
         return None
 
     @property
     def mutations(self) -> Mutations | None:
-        """Interface of symbolic proposers."""
+        """Interface for symbolic proposers."""
         return None
 
 
@@ -264,7 +264,7 @@ class Critique:
 
     def critique_row(self, problem: Any, answer: str) -> Row:
         """Return a row that asks for the first mistake in `answer`. Helpful and misleading critics get the same row,
-        so that style reveals neither (appendix A)."""
+        so that style reveals neither (Wang et al., appendix A)."""
         raise NotImplementedError
 
     def read_critique(self, text: str, answer: str) -> str | None:
@@ -293,7 +293,7 @@ class Critique:
     calls_wrong: Any = None
     """`calls_wrong(text)`: whether a reply to `step_row` calls the step wrong; None if it does not answer."""
     first_wrong: Any = None
-    """`first_wrong(problem, answer)`: index in `steps` of the first wrong step, or None. Default: annotators."""
+    """`first_wrong(problem, answer)`: index in `steps` of the first wrong step, or None. Absent: annotators decide."""
     annotate_row: Any = None
     """`annotate_row(problem, steps)`: row that asks an annotator for the first wrong step."""
     cut_at_mistake: Any = None
@@ -350,8 +350,8 @@ class Mutations:
     def mutate(
         self, seeds: Sequence[Any], number_actions: Sequence[str], expression_actions: Sequence[str], seed: int
     ) -> Any:
-        """Return one candidate per seed and pair of actions: an object with `problems` (None: no candidate), `reasons`
-        ("ok", or the reason of a refusal) and `features` (N, features)."""
+        """Return one candidate per seed problem and its two actions: an object with `problems` (None: no candidate),
+        `reasons` ("ok", or the reason of a refusal) and `features` (N, features)."""
         raise NotImplementedError
 
     def features(self, problems: Sequence[Any]) -> Any:
@@ -363,7 +363,7 @@ class Mutations:
         raise NotImplementedError
 
     def seed_features(self, problems: Sequence[Any]) -> Any:
-        """Return features of about [0, 1], (P, columns), that can be computed without solving the problem."""
+        """Return features, (P, columns), of about 0 to 1, that can be computed without solving the problem."""
         raise NotImplementedError
 
     def problem_of_key(self, key: str) -> Any:

@@ -21,11 +21,11 @@ class Episodes(Rollout):
     episode_of: list[list[int]] = field(default_factory=list)
     """Index of the episode of each sample in `moves[m]`, ascending."""
     steps: list[list[tuple[Any, str]]] = field(default_factory=list)
-    """(B) moves of each episode: the state before, and the text."""
+    """Moves of each episode, (B) lists of (state before the move, text)."""
 
     @property
     def lengths(self) -> list[int]:
-        """Return the number of moves of each episode, (B)."""
+        """Number of moves of each episode, (B)."""
         counts = [0] * len(self.texts)
         for index in self.episode_of:
             for episode in index:
@@ -35,7 +35,7 @@ class Episodes(Rollout):
 
 @dataclass(frozen=True)
 class Unfinished:
-    """Verdict on an episode that the domain's bound has cut."""
+    """Verdict on an episode that was cut at the domain's `most_moves`."""
 
     correct: bool = False
     score: float = 0.0
@@ -51,12 +51,12 @@ def play_out(
     sample: Callable[[int, list[Row], int], Rollout],
     anyone: Callable[[bool], bool] = bool,
 ) -> Episodes:
-    """Play `n` episodes of each problem, those of a problem side by side. The first move is sampled `n` times from the
+    """Play `n` episodes of each problem, adjacent in the result. The first move is sampled `n` times from the
     problem's row in `rows`; each later move once per unfinished episode.
 
     Args:
         sample: (move, rows, samples per row) -> rollout.
-        anyone: Whether a bool holds on any process. All processes sample the same number of moves, some without rows.
+        anyone: bool -> whether it is True on any process. All processes sample equally many moves, some without rows.
 
     Raises:
         GameError: If the domain does not return one result per move.

@@ -78,7 +78,7 @@ class Proposal:
     """Candidate problem of a round."""
 
     problem: Any
-    """None if no problem could be read."""
+    """Problem that was read, or None."""
     reason: str = "ok"
     """Reason why the proposal may not be played, or "ok"."""
     by: str | None = None
@@ -94,21 +94,21 @@ class Outcome:
     """Result of a round: N proposals, and P problems that M provers answered G times each. Equal on all processes."""
 
     proposals: Sequence[Proposal]
-    """(N), in the order of `propose`."""
+    """(N) proposals, in the order of `propose`."""
     rewards_N: np.ndarray
-    """NaN: not measured, because the proposal got no slot."""
+    """Rewards of the proposals; NaN: not measured, because the proposal got no slot."""
     problems: Sequence[Any]
-    """(P): the proposals that were played, then targets and anchors."""
+    """(P) problems: the proposals that were played, then targets and anchors."""
     problem_of: Sequence[int | None]
-    """(N): index of the proposal's problem in `problems`; None if it was not played."""
+    """Index of each proposal's problem in `problems`, (N); None if it was not played."""
     correct_MPG: np.ndarray
     """Correctness of each answer of each prover."""
     solution_P: Sequence[str | None]
-    """A right answer to each problem, or None: the first one of the first prover with one."""
+    """First right answer to each problem, of the first prover that has one, or None."""
     solve_rate_over: str = "attempts"
     """Denominator of a solve rate (`solve_rates`)."""
     trainable_N: np.ndarray | None = None
-    """Bools: proposals on which their players may train (`frontier_low`, `frontier_high`). None: all."""
+    """Mask of the proposals on which their players may train (`frontier_low`, `frontier_high`). None: all."""
 
     @property
     def solve_rate_P(self) -> np.ndarray:
@@ -143,9 +143,9 @@ class BaseProposer(Stateless):
     metrics: Sequence[Metric] = ()
     """Declarations of the metrics that `logged` returns."""
     planned_rounds = 0
-    """Length in rounds of the proposer's plan; 0: it follows none."""
+    """Number of rounds of the proposer's plan; 0: it has no plan."""
     fills_slots = False
-    """Whether its proposals take every slot of a round."""
+    """Whether the proposer's problems take every slot of a round."""
     chooses_targets = False
     """Whether `targets` chooses the problems that are played in addition to the proposals."""
 
@@ -170,7 +170,7 @@ class BaseProposer(Stateless):
         return []
 
     def logged(self) -> dict[str, Any]:
-        """Return its metrics of this round, equal on all processes, without absent values. Follows `learn`."""
+        """Return the proposer's metrics of the round, equal on all processes, without absent values. After `learn`."""
         return {}
 
     def files(self) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class BaseGuide(Stateless):
         return []
 
     def logged(self) -> dict[str, Any]:
-        """Return its metrics of this round, as `BaseProposer.logged`."""
+        """Return the guide's metrics of the round, as `BaseProposer.logged` does."""
         return {}
 
 

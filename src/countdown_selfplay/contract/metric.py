@@ -22,7 +22,7 @@ class Panel:
     placeholders of the metric's name, such as `{role}` or `<k>`."""
 
     title: str
-    """"": no chart shows the metric."""
+    """Title of the chart; "": no chart shows the metric."""
     view: tuple[float, ...] = ()
     """Values that are always in view, such as SHARE or (0,)."""
     section: str = ""
@@ -68,7 +68,7 @@ class Metric:
     panel: Panel | None = None
     """Chart of the report. None: a chart named after the metric, shared by all players."""
     legible: bool = False
-    """Whether it is a share of readable texts, of which a run warns if it is close to 0 in the first rounds."""
+    """Whether the metric is a share of readable texts; a run warns if it is close to 0 in the first rounds."""
 
     @property
     def explained(self) -> str:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass
 class Rollout:
-    """Samples of a player for this process's rows: B = len(rows) x n completions, those of a row side by side."""
+    """Samples of a player for this process's rows: B = len(rows) x n completions, those of a row adjacent."""
 
     role: str
     """Player, such as prover or prover/0."""
@@ -55,7 +55,7 @@ class Turn:
 
     rollout: Rollout
     advantages_B: torch.Tensor
-    """(B), 0 for samples that are not selected."""
+    """(B) advantages, 0 for samples that are not selected."""
     rewards_B: torch.Tensor | None = None
     """(B) credited rewards; NaN: not measured."""
     selected_B: torch.Tensor | None = None
@@ -76,7 +76,7 @@ class Turn:
 
     @property
     def mean_reward(self) -> float | None:
-        """Mean over all processes; None if no sample had a reward."""
+        """Mean reward over all processes; None if no sample had a reward."""
         return mean_reward([self])
 
 
@@ -119,7 +119,7 @@ class Round(Protocol):
     """Number of rounds before this one."""
     domain: Any
     held_out: frozenset[str]
-    """Keys of the evaluation's problems."""
+    """Keys of the held-out problems, on which the run is evaluated."""
     rank: int
     world: int
 
@@ -144,9 +144,9 @@ class Round(Protocol):
         ...
 
     def progress(self, rollout: Rollout, weights_B: torch.Tensor | None = None) -> torch.Tensor | None:
-        """Return how far the player's last updates move along the gradient of the log-prob of its right answers, (B),
-        in nats; NaN for other answers. weights_B: of all answers instead, each times its weight. None before its first
-        optimizer step."""
+        """Return the movement of the player's last update along the gradient of the log-prob of each right answer,
+        (B), in nats; NaN for other answers. With `weights_B`, that of all answers, each times its weight. None before
+        the player's first optimizer step."""
         ...
 
     def credit(
@@ -174,7 +174,7 @@ class Round(Protocol):
         ...
 
     def solved_limit(self, role: str) -> int | None:
-        """Return the correct answers after which a problem is not trained on, None without a limit."""
+        """Return the number of correct answers after which a problem is not trained on, or None for no limit."""
         ...
 
     def gather(self, items: list[T]) -> list[T]:

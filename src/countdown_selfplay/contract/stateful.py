@@ -10,9 +10,9 @@ from ..errors import ConfigError
 
 @runtime_checkable
 class Stateful(Protocol):
-    """Protocol of parts with state. State is computed from gathered records, so that all processes hold the same; the
-    main process writes it and all read it. Values are JSON's (None, bool, int, float, str, list, dict with text keys)
-    and NumPy arrays.
+    """Protocol of parts with state. State is computed from gathered records, so that it is equal on all processes; the
+    main process writes it and all read it. Values are JSON values (None, bool, int, float, str, list, dict with text
+    keys) and NumPy arrays.
 
     Example::
 

@@ -215,7 +215,7 @@ TIME = (
         panel=Panel("Seconds per Trainer step", (0,), "Texts and time", "whole step"),
     ),
 )
-"""Each is the mean over the rounds since the last training log."""
+"""Metrics of durations, each the mean over the rounds since the last training log."""
 
 OTHERS = (
     Metric(

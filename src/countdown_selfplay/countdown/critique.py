@@ -1,4 +1,4 @@
-"""Exact critiques of Countdown answers: an expression's steps, and the first that excludes all solutions."""
+"""Exact critiques of Countdown answers: the steps of an expression, and the first step that excludes all solutions."""
 
 import re
 from collections import Counter
@@ -19,7 +19,7 @@ from .rules import Rules
 from .verifier import verify
 
 REJECT = "right"
-"""Word of the tiny model for "this critique is not critical"."""
+"""Word by which the tiny model rejects a critique, in place of the sentence NOT_CRITICAL (contract/critique.py)."""
 TAGS = "<answer> </answer> tags"
 
 Asked = Callable[[list[paper.Message]], list[paper.Message]]
@@ -30,19 +30,19 @@ class Step(NamedTuple):
     """Sub-expression with at least one operator."""
 
     text: str
-    """Tokens with single spaces between them and only the necessary parentheses."""
+    """Text of the sub-expression: tokens separated by single spaces, with only the necessary parentheses."""
     numbers: tuple[int, ...]
     value: Fraction
 
 
 def steps_of(expression: str) -> list[Step]:
-    """Return the sub-expressions of an expression in the order of their computation, the whole one last; [] for any
-    other text, and for a division by zero."""
+    """Return the sub-expressions of an expression in the order of their computation, the whole expression last; []
+    for a text that is not an expression, and for a division by zero."""
     return [step for step, _ in _computed(expression)]
 
 
 def _computed(expression: str) -> list[tuple[Step, tuple[Step, ...]]]:
-    """Return each step with the results available after it: its own and earlier unused ones."""
+    """Return each step with the steps whose results are available after it: itself and earlier unused ones."""
     read = to_postfix(expression)
     stack: list[tuple[Written, Step | int]] = []
     computed: list[tuple[Step, tuple[Step, ...]]] = []
@@ -77,14 +77,14 @@ def _wrong_from(problem: Problem, expression: str, rules: Rules) -> int | None:
 
 
 def first_mistake(problem: Problem, answer: str, rules: Rules) -> Step | None:
-    """Return the steps of an answer up to the first after which the target is out of reach; None for a right answer,
-    one without steps, and one that is wrong only in omissions."""
+    """Return the first step of an answer after which the target is out of reach; None for a right answer, for an
+    answer without steps, and for one that is wrong only because it leaves numbers out."""
     place = _wrong_from(problem, answer, rules)
     return None if place is None else steps_of(answer)[place]
 
 
 def first_wrong_step(problem: Problem, text: str, rules: Rules) -> tuple[int, Step] | None:
-    """Return `first_mistake` of a completion, with its index among the steps."""
+    """Return (index among the steps, step) of the first mistake in a completion, or None as `first_mistake` does."""
     answer = verify(text, problem, rules).expression or ""
     place = _wrong_from(problem, answer, rules)
     return None if place is None else (place, steps_of(answer)[place])
@@ -92,7 +92,7 @@ def first_wrong_step(problem: Problem, text: str, rules: Rules) -> tuple[int, St
 
 @lru_cache(maxsize=1 << 14)
 def _reaches(values: tuple[Fraction, ...], target: Fraction, integers_only: bool, use_all: bool) -> bool:
-    """Return whether + - * / make the target of the values, each used once (use_all: and all of them)."""
+    """Return whether + - * / can make the target from the values, each used at most once (use_all: exactly once)."""
     if target in values and (len(values) == 1 or not use_all):
         return True
     for i, j in combinations(range(len(values)), 2):
@@ -109,8 +109,8 @@ def _reaches(values: tuple[Fraction, ...], target: Fraction, integers_only: bool
 
 
 def pieces_of(expression: str) -> list[tuple[str, list[Step]]]:
-    """Split an expression after each number (and the parentheses that it closes) at which steps are complete; return
-    the parts and the steps that end in each. [] for any other text, and for a division by zero."""
+    """Split an expression after each number (and the parentheses closed there) that completes a step; return (part,
+    steps that end in it). [] for a text that is not an expression, and for a division by zero."""
     read, steps = to_postfix(expression), steps_of(expression)
     if read is None or not steps:
         return []
@@ -131,7 +131,7 @@ def pieces_of(expression: str) -> list[tuple[str, list[Step]]]:
 
 
 def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, str] | None:
-    """Return (text before, text of) the part of an answer in which its first mistake ends."""
+    """Return (text before, text of) the part of an answer in which its first mistake ends; None without a mistake."""
     place = _wrong_from(problem, answer, rules)
     if place is None:
         return None
@@ -146,9 +146,9 @@ def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, st
 
 @dataclass(frozen=True)
 class CountdownCritique(Critique):
-    """Critiques of Countdown answers: prompts of the paper, judgements by exact steps. With compact prompts rows are
-    texts of words, `critic 3 5 7 = 22 : 3 + 5 + 7 :` and `again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :`, and a critique is a
-    step of the answer."""
+    """Critiques of Countdown answers: prompts of Wang et al., judgement by exact steps. With compact prompts a row is
+    text of separate words, `critic 3 5 7 = 22 : 3 + 5 + 7 :` and `again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :`, and a
+    critique is a step of the answer."""
 
     rules: Rules
     prover_prompt: str
@@ -170,15 +170,15 @@ class CountdownCritique(Critique):
         return self._row(problem, "again", answer, lambda question: paper.recheck_prompt(question, answer, TAGS))
 
     def step_row(self, problem: Problem, answer: str, step: str) -> dict[str, Any]:
-        """Return a row that asks whether a step is right. Compact: the game's revision after a critique of this step,
-        the only turn in which that model says "right"."""
+        """Return a row that asks whether a step is right. With a compact prompt it is the row of a revision whose
+        critique is this step, the only turn in which the tiny model writes "right"."""
         return self._row(
             problem, "again", answer, lambda question: paper.step_prompt(_text(question), answer, step), f" {step} :"
         )
 
     def _row(self, problem: Problem, word: str, answer: str, question: Asked, more: str = "") -> dict[str, Any]:
-        """Render a row. word, more: of the compact form. With text prompts a question of one turn stays a text, and
-        one that continues the answer becomes a dialogue."""
+        """Render a row. word, more: first word and ending of a compact prompt. For raw text prompts, a question of one
+        turn stays a text, and a question that follows the answer becomes a dialogue."""
         prompt: Any = PROVER_PROMPTS[self.prover_prompt](problem)
         if isinstance(prompt, str) and prompt.endswith(f"= {problem.target} :"):
             prompt = f"{word} {prompt} {answer} :{more}"
@@ -191,8 +191,8 @@ class CountdownCritique(Critique):
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
     def read_critique(self, text: str, answer: str) -> str | None:
-        """Return the critique that the prover sees. bare: the text must name a step of the answer, which cannot reveal
-        a solution, in the form of steps_of; else the text from its only marker on."""
+        """Return the critique that the prover sees, or None. bare: the text in the form of steps_of, if it is a step
+        of the answer, which cannot reveal a solution; else the text from its only MARKER on (contract/critique.py)."""
         if not self.bare:
             return paper.read_marked(text)
         named = steps_of(text)
@@ -202,11 +202,11 @@ class CountdownCritique(Critique):
         return text.split().count(REJECT) if self.bare else paper.rejections_in(text)
 
     def hints_rejection(self, text: str) -> bool:
-        """Return whether a revision rejects in any form; the tiny model's word has only one."""
+        """Return whether a revision rejects the critique in any wording; the tiny model has only the word "right"."""
         return self.rejections(text) > 0 if self.bare else paper.hints_rejection_in(text)
 
     def calls_wrong(self, text: str) -> bool | None:
-        """Return whether a reply calls the step wrong; a bare reply does so by another answer than "right"."""
+        """Return whether a reply calls the step wrong, None if unreadable; a bare reply does so by an expression."""
         if not self.bare:
             return paper.reads_wrong(text)
         if self.rejections(text):
@@ -225,7 +225,7 @@ class CountdownCritique(Critique):
         return cut_at_mistake(problem, answer, self.rules)
 
     def next_step(self, answer: str, before: str) -> str | None:
-        """Return the part of an answer after `before`, if the answer begins with it and a part ends there."""
+        """Return the part of an answer that follows `before`; None unless `before` consists of its first parts."""
         so_far = ""
         for text, _ in pieces_of(answer):
             if so_far == before:

@@ -1,4 +1,4 @@
-"""Remedies of findings on metrics: Countdown's settings by name."""
+"""Remedies for findings on metrics, by metric name: sentences that name Countdown's settings."""
 
 _PROVER = "Set `prover_prompt` to the one that the model knows, or warm-start it (`countdown-selfplay sft`)."
 _EASIER = "(`operands`, `number_high`)"

@@ -1,4 +1,4 @@
-"""Countdown as a domain: prompts, parsing, checks, solver, verifier. Pure data, no torch; equal on every process."""
+"""Countdown as a domain: prompts, parsing, checks, solver, verifier. No torch; results do not depend on the rank."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -38,8 +38,8 @@ _MOVES = {"tags": "<think> 3 - 2 = 1 </think>\n<answer> 3 - 2 = 1 </answer>", "b
 
 @dataclass(frozen=True)
 class CountdownDomain(Moving, BaseDomain[Problem]):
-    """Countdown, with proposals, rungs, critiques, helps and mutations; with `answers` moves it is played
-    move by move.
+    """Domain of Countdown problems, with proposals, rungs, critiques, helping problems and mutations; if `answers` is
+    "moves", problems are solved move by move.
 
     spec: ranges of proposals. rules: conditions of a right answer, in training and in evaluation. The two prompts are
     names in PROVER_PROMPTS and CONJECTURER_PROMPTS (UnknownNameError otherwise)."""
@@ -49,12 +49,12 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     prover_prompt: str = "countdown_3to4"
     conjecturer_prompt: str = "completion"
     operands: tuple[int, ...] = ()
-    """Operand counts of requests, in turn, each as often as it is listed; (): those of `spec`."""
+    """Operand counts that the conjecturer is prompted for, in turn, each as often as it is listed; (): `spec`'s."""
     admit_unsolvable: bool = False
-    """Proposals without a solution may be played (Multimodal LLM Self-Play, which has no solvability filter)."""
+    """Whether unsolvable proposals may be played (Multimodal LLM Self-Play, which has no solvability filter)."""
 
     answers: str = "whole"
-    """ "whole": one expression; "moves": one operation a move (moves.py), problems planted instead of solved."""
+    """Form of an answer: "whole" (one expression) or "moves" (one operation per move; problems as in planted.py)."""
     value_high: int = VALUE_HIGH
     """Largest result of a move."""
 
@@ -83,12 +83,12 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
 
     @classmethod
     def countdown_3to4(cls) -> "CountdownDomain":
-        """Return the public data set's ranges and prompt, with Allen and Ståblein's completion style for proposals."""
+        """Return the domain of the public 3-to-4 data set, with the proposal style of Allen and Ståblein."""
         return cls()
 
     @classmethod
     def from_config(cls, fields: Any, answers: str = "whole") -> "CountdownDomain":
-        """Build the domain of a configuration's CountdownArguments. The compact prompts have no answer tags."""
+        """Build the domain from a configuration's CountdownArguments. Answers to compact prompts have no tags."""
         rules = {name: getattr(fields, name) for name in ("use_all", "answer_rule", "leading_minus", "score_tagged")}
         rules["answer_format"] = "bare" if fields.prover_prompt in BARE_PROMPTS else "tags"
         spec = ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in _BOUNDS))
@@ -97,9 +97,9 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return cls(spec, Rules(**rules), operands=tuple(fields.operands), answers=answers, **own)
 
     def propose_row(self, operands: int | None = None, target: Problem | None = None, **asked: Any) -> dict[str, Any]:
-        """A row that asks the conjecturer for a problem with this many numbers; without a count for one that helps
-        with the problem `target`, for a variant of the problem `variant_of`, of which `solution` is an answer that was
-        given, or for any. asked: `or_more` (True: at least as many)."""
+        """Return a row that asks the conjecturer for a problem with this many numbers; without a count, for a problem
+        that helps to solve `target` (None: any problem), or for a variant of the problem `variant_of`, which
+        `solution` answers. asked: these two, and `or_more` (True: at least as many numbers)."""
         if "variant_of" in asked:
             problem, solution = asked["variant_of"], asked["solution"]
             written = verify(solution, problem, self.rules).expression or str(solution)
@@ -111,21 +111,21 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Names of the facts of `check`; in moves solvability is not checked."""
+        """Names of the facts that `check` reports; with answers in moves, solvability is not among them."""
         return ("in_range",) if self.answers == "moves" else ("in_range", "solvable")
 
     columns = ("numbers", "nums", "target", "ground_truth")
 
     @cached_property
     def asks(self) -> tuple[dict[str, int], ...]:
-        """Requests in turn: {"operands": 3}, {"operands": 4}; {} for a prompt of any size, whose proposals
-        are one group."""
+        """Requests to the conjecturer, in turn: {"operands": 3}, {"operands": 4}; only {} for a prompt that leaves the
+        size open, whose proposals share a baseline."""
         if self.conjecturer_prompt in SIZELESS_PROMPTS:
             return ({},)
         return tuple({"operands": k} for k in self.operands or self.spec.operands)
 
     def parse(self, texts: Iterable[object]) -> list[Proposal]:
-        """Return the problems in completions; copies of the prompt's examples are refused."""
+        """Return one Proposal per completion; a copy of an example in the prompt is refused."""
         return [parse_proposal(text, self.conjecturer_prompt, self.example_keys) for text in texts]
 
     def check(
@@ -167,12 +167,12 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return len(prompts) > 1 and all(prompt != prompts[0] for prompt in prompts[1:])
 
     def as_asked(self, problem: Problem, operands: int, or_more: bool = False) -> bool:
-        """Return whether the problem fits the request (`propose_row`); one without a count fits any."""
+        """Return whether the problem has the requested count (or_more: at least); True if prompts do not state it."""
         count = len(problem.numbers)
         return count == operands or (or_more and count > operands) or not self.asks_operands
 
     def in_range(self, problem: Problem) -> bool:
-        """Return whether the problem is in the ranges of `spec`; in moves also of `value_high`."""
+        """Return whether the problem is in the ranges of `spec` and, with answers in moves, up to `value_high`."""
         return self.outside(problem) is None
 
     def outside(self, problem: Problem) -> str | None:
@@ -181,12 +181,12 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return self.spec.outside(problem)
 
     def random(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:
-        """Return `n` distinct solvable problems, not held out and with no key in `exclude`: uniform in range,
-        in moves planted."""
+        """Return `n` distinct solvable problems, not held out and with no key in `exclude`: uniform in range, or, with
+        answers in moves, from random derivations (planted.py)."""
         return self._made(n, self.spec, seed, exclude, "train")
 
     def held_out(self, n: int) -> list[Problem]:
-        """Return the first `n` problems of the generator's held-out side; in moves the same number of each size."""
+        """Return the first `n` problems of the held-out split; with answers in moves, the same number of each size."""
         return self._made(n, self.spec, 0, (), "heldout")
 
     def is_held_out(self, problem: Problem) -> bool:
@@ -204,16 +204,16 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return is_solvable_batch(problems, self.rules)
 
     def prove_row(self, problem: Problem) -> dict[str, Any]:
-        """Return a row that requests a solution, in moves the first move; rendered from integers, never from
-        a conjecturer's text."""
+        """Return a row that requests a solution, or, with answers in moves, the first move; rendered from integers,
+        never from a conjecturer's text."""
         if self.answers == "moves":
             return self.move_row(problem, self.begin(problem))
         prompt = PROVER_PROMPTS[self.prover_prompt](problem)
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
     def verify(self, texts: Iterable[object], problems: Iterable[Problem]) -> list[Verdict]:
-        """Return verdicts on completions under `rules`; in moves on episodes of one move (`moved`
-        plays longer ones)."""
+        """Return one verdict per completion under `rules`; with answers in moves each is an episode of one move
+        (`moved` plays longer ones)."""
         if self.answers == "moves":
             return [self.judged_move(text, problem) for text, problem in zip(texts, problems, strict=True)]
         return verify_batch(texts, problems, self.rules)

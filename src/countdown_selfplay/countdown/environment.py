@@ -18,7 +18,7 @@ OVER = "The game is over: the first answer counts."
 
 
 def asked_to_submit(problem: Problem) -> str:
-    """Render the question with all its rules."""
+    """Render the question for a whole expression, with all rules."""
     return (
         f"Use each of the numbers {', '.join(map(str, problem.numbers))} exactly once, with + - * / and parentheses, "
         f"to make {problem.target}. Call `submit` once with the expression, such as (1 + 2) / 3."
@@ -26,7 +26,7 @@ def asked_to_submit(problem: Problem) -> str:
 
 
 def asked_to_move(problem: Problem) -> str:
-    """Render the question in moves with all its rules."""
+    """Render the question for an answer in moves, with all rules."""
     return (
         f"Numbers: {', '.join(map(str, problem.numbers))}. Target: {problem.target}. A move takes two of the numbers "
         "and puts the result of one operation (+, -, * or /) in their place; every result must be a positive integer. "
@@ -35,13 +35,13 @@ def asked_to_move(problem: Problem) -> str:
 
 
 def numbers_left(problem: Problem) -> str:
-    """Describe the remaining numbers, the result of a legal `move`."""
+    """Render the remaining numbers, which the tool returns after a legal move."""
     return f"Numbers left: {', '.join(map(str, problem.numbers))}. Target: {problem.target}."
 
 
 class _Environment:
-    """Base class. rules: those of the verifier, without answer tags. ask: renders the question that `reset` appends to
-    the last message of the row's prompt."""
+    """Base class of the environments. rules: the verifier's, used without answer tags. ask: renders the question, the
+    value of `reset`, which TRL appends to the last message of the row's prompt."""
 
     def __init__(self, rules: Rules, ask: Callable[[Problem], str]) -> None:
         self._rules, self._ask = replace(rules, answer_format="bare"), ask
@@ -54,7 +54,7 @@ class _Environment:
         return self._ask(self._problem)
 
     def get_reward(self) -> float:
-        """Return the verifier's score of the answer; `score_invalid` of the rules without one."""
+        """Return the verifier's score of the answer, or the rules' `score_invalid` if there is no verdict."""
         return float(self._rules.score_invalid if self._verdict is None else self._verdict.score)
 
     def _asked(self) -> Problem:
@@ -64,7 +64,7 @@ class _Environment:
 
 
 class CountdownEnvironment(_Environment):
-    """Environment for a whole expression, by the tool `submit`. The first call counts."""
+    """Environment for answers as one expression, given by the tool `submit`; only the first call counts."""
 
     def __init__(self, rules: Rules = DEFAULT_RULES, ask: Callable[[Problem], str] = asked_to_submit) -> None:
         super().__init__(rules, ask)
@@ -87,8 +87,8 @@ class CountdownEnvironment(_Environment):
 
 
 class CountdownMovesEnvironment(_Environment):
-    """Environment for answers in moves, by the tool `move`; an illegal move ends the game. left: describes the
-    remaining problem after a legal move. value_high: largest result of a move."""
+    """Environment for answers in moves, each a call of the tool `move`; an illegal move ends the game. left: renders
+    the remaining problem after a legal move. value_high: largest result of a move."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from itertools import accumulate
 from math import gcd
 
 SHORT = 96
-"""Characters of a typical expression; longer ones are mostly adversarial."""
+"""Largest number of characters of a typical expression; longer texts are mostly adversarial."""
 
 WHITE_SPACE = " \t\r\n"
 """Characters that may be between tokens and around an expression."""
@@ -45,7 +45,7 @@ def plain(text: str) -> str:
 
 
 def numbers_in(text: str) -> list[str]:
-    """Return the runs of digits of any text: the numbers of an expression, if it is one."""
+    """Return the runs of digits in a text, as written: the numbers, if the text is an expression."""
     return _NUMBER.findall(text)
 
 
@@ -55,8 +55,8 @@ def has_foreign_character(text: str) -> bool:
 
 
 def is_expression(text: str, unary_minus: bool = False) -> bool:
-    """Return whether `to_postfix` succeeds: adjacent tokens by a regular expression, then the parentheses alone.
-    Several times faster than parsing, for long answers that are wrong at their end."""
+    """Return whether `to_postfix` succeeds: a regular expression checks adjacent tokens, then parentheses are
+    counted. Several times faster than parsing, for long answers with an error near their end."""
     if (_SIGNED if unary_minus else _UNSIGNED).fullmatch(text) is None:
         return False
     depths = list(accumulate(map(_STEP.__getitem__, text.translate(_ALL_BUT_PARENTHESES)), initial=0))
@@ -109,7 +109,7 @@ def to_postfix(text: str, unary_minus: bool = False) -> tuple[list[str], list[st
 
 
 def in_whole_numbers(text: str) -> tuple[int, list[str]] | None:
-    """Return value and numbers as written of an expression in which every step gives an integer, else None: a
+    """Return (value, numbers as written) of an expression in which every step gives an integer, else None: a
     single pass with a running sum and product, twice as fast as parsing, for most answers. After None, `to_postfix`
     and `evaluate` decide."""
     if not text.isascii():  # so that only ASCII digits are digits below
@@ -160,11 +160,11 @@ def in_whole_numbers(text: str) -> tuple[int, list[str]] | None:
 
 
 class DivisionByZero(Exception):
-    """Error: a divisor of the expression is zero."""
+    """Error for an expression with a division by zero."""
 
 
 class NotAnInteger(Exception):
-    """Error: a division has a remainder under rules that require integers."""
+    """Error for a division with a remainder, under rules that require integers."""
 
 
 def evaluate(postfix: list[str], integers_only: bool = False) -> tuple[int, int]:

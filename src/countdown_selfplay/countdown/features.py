@@ -1,10 +1,10 @@
 """Structural features of a problem (Task Difficulty and Diversity, section 3.3) from the exact solver: numbers,
 target, required operators, solution count, and the shape of the solution trees.
 
-Solutions are the inequivalent ones (OEIS A140606), each as a tree in which no sum is a direct part of a sum and no
+Inequivalent solutions (OEIS A140606) are counted, each as a tree in which no sum is a direct part of a sum and no
 product of a product. Thus operators are defined up to rewriting: 24 / (2 / 3) is the product 24 x 3 / 2, which
 multiplies, and 20 - (9 - 2) the sum 20 + 2 - 9, which adds. For a problem without a solution, `solutions` is 0 and
-features of solutions are NaN."""
+the features of solution trees are NaN."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,15 +46,15 @@ FEATURES: Mapping[str, str] = MappingProxyType(
         "parentheses_min": "least number of pairs of parentheses that writing a solution takes",
     }
 )
-"""Name -> meaning, in the order of the columns of `feature_matrix`. All are float64."""
+"""Name of a feature -> its meaning, in the order of the columns of `feature_matrix`."""
 
 _BITS = {"needs_add": ADD_BIT, "needs_sub": SUB_BIT, "needs_mul": MUL_BIT, "needs_div": DIV_BIT}
 _LEAST = ("depth", "nodes", "parentheses")
 
 
 class Found(NamedTuple):
-    """Solutions, one entry each: the row of its problem, its value, the bits of its operators (exact/forms.py), and
-    depth, nodes and parentheses of its tree."""
+    """Solutions as parallel arrays: each one's problem (row index), value, operator bits (exact/forms.py), and the
+    depth, number of nodes and number of parentheses of its tree."""
 
     problems: Array
     targets: Array
@@ -83,12 +83,12 @@ def feature_matrix(problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, wo
 
 
 def feature_columns(columns: Mapping[str, Array]) -> Array:
-    """Stack columns by name, (problems, features)."""
+    """Stack columns in the order of FEATURES, (problems, features) float64."""
     return np.stack([columns[name] for name in FEATURES], axis=1).astype(np.float64)
 
 
 def number_columns(ordered_PK: Array, target_P: Array) -> dict[str, Array]:
-    """Return the features that need no solution."""
+    """Return the features that need no solution: name -> (problems,)."""
     return {
         "operands": np.full(len(target_P), ordered_PK.shape[1]), "number_min": ordered_PK[:, 0],
         "number_max": ordered_PK[:, -1], "number_mean": ordered_PK.mean(axis=1), "number_std": ordered_PK.std(axis=1),
@@ -100,8 +100,8 @@ def number_columns(ordered_PK: Array, target_P: Array) -> dict[str, Array]:
 def solutions_between(
     ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None
 ) -> list[tuple[int, Found]]:
-    """Yield every distinct solution of every target from `low` to `high` (for all rows, or (problems,) one each), one
-    part per subset of the operands that solutions may use: (operands used, Found)."""
+    """Return every distinct solution of every target from `low` to `high` (one bound for all rows, or (problems,)):
+    one pair (number of operands used, Found) per subset of the operands that solutions may use."""
     k = ordered_PK.shape[1]
     parts = []
     for size in [k] if rules.use_all else range(1, k + 1):
@@ -120,7 +120,7 @@ def solutions_between(
 def solution_columns(
     ordered_PK: Array, target_P: Array, parts: Iterable[Found], rules: Rules, workers: int | None
 ) -> dict[str, Array]:
-    """Return the features of solutions, of the problems whose solutions `parts` holds."""
+    """Return the features of solutions, name -> (problems,), from all solutions of the problems in `parts`."""
     problems = len(ordered_PK)
     sums = {name: np.zeros(problems) for name in ("solutions", *_BITS, "depth", "nodes")}
     least = {name: np.full(problems, np.inf) for name in _LEAST}
@@ -157,20 +157,20 @@ def operators_of(tree: Node) -> set[str]:
 
 
 TREE_FEATURES = ("log_solutions", "needs_add", "needs_sub", "needs_mul", "needs_div", "depth_min", "nodes_min")
-"""The 7: structure of the solution trees, and usage of operators."""
+"""Seven features of the solutions: their number, required operators, and least depth and size of a tree."""
 
 NUMBER_COLUMNS = 5
-"""Columns of the numbers, ascending and padded with 0: the largest possible number of operands, 6."""
+"""Number of columns for a problem's numbers, ascending and padded with 0; six-operand ranges add a column."""
 
 NOVELTY_FEATURES = (*TREE_FEATURES, *(f"number_{i + 1}" for i in range(NUMBER_COLUMNS)), "target")
 """The 13 features of the archive distance (Task Difficulty and Diversity, section 4): the 7 of the solution trees, the
-normalised numbers and the target. The last 6 distinguish problems of up to five numbers. The trees alone do not: 27.8%
-of the paper's candidates were wrongly refused as duplicates (filtering table, section 5)."""
+normalised numbers and the target. The last 6 distinguish problems of up to five numbers. Tree features alone do not:
+with them 27.8% of the authors' candidates were wrongly refused as duplicates (filtering table, section 5)."""
 
 
 def overlap(problems: Sequence[Problem]) -> np.ndarray:
-    """Return the overlap of problems, (P, P): common numbers (with multiplicity) plus 1 for equal targets, divided by
-    1 + the larger count of numbers. 1 for problems with the same key, 0 without anything in common."""
+    """Return the pairwise overlap of problems, (P, P): common numbers (with multiplicity) plus 1 for equal targets,
+    divided by 1 + the larger count of numbers. 1 for problems with the same key, 0 without anything in common."""
     if not problems:
         return np.zeros((0, 0))
     values = sorted({number for problem in problems for number in problem.numbers})
@@ -190,7 +190,7 @@ def overlap(problems: Sequence[Problem]) -> np.ndarray:
 
 
 def similar_share(problems: Sequence[Problem], threshold: float) -> np.ndarray:
-    """Return the share of the *other* problems with an overlap of at least `threshold`, (P,); 0 for a single one."""
+    """Return the share of the *other* problems with an overlap of at least `threshold`, (P,); 0 for a lone problem."""
     near_PP = overlap(problems) >= threshold - 1e-12
     np.fill_diagonal(near_PP, False)
     return near_PP.sum(1) / max(len(problems) - 1, 1)
@@ -203,7 +203,7 @@ def scaled_features(
     feature_set: int = 13,
     known_PF: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return TREE_FEATURES or NOVELTY_FEATURES, (P, 7 or 13), each in [0, 1] for problems in the ranges of `spec`: log
+    """Return TREE_FEATURES or NOVELTY_FEATURES, (P, 7 or 13), in [0, 1] for problems in the ranges of `spec`: log
     solutions divided by log(101) (1 beyond 100 solutions), depth and nodes by the largest operand count, numbers by
     the largest number, the target shifted and divided by its range; 0 for features of absent solutions. known_PF: the
     problems' rows of `feature_matrix`, if known; otherwise new problems are solved in one batch and cached. Raises
@@ -243,7 +243,7 @@ _MOST_KNOWN = 8192
 
 
 def _features(problems: Sequence[Problem], rules: Rules) -> np.ndarray:
-    """Return unscaled features, (P, 7); new problems go to the solver in one batch."""
+    """Return the unscaled TREE_FEATURES, (P, 7); problems that are not cached are solved in one batch."""
     new = {problem.key: problem for problem in problems if (problem.key, rules) not in _KNOWN}
     if len(_KNOWN) + len(new) > _MOST_KNOWN:
         _KNOWN.clear()

@@ -1,4 +1,4 @@
-"""Generator of solvable problems from a seed: distinct, reproducible, and on one side of the held-out split.
+"""Generator of solvable problems from a seed: distinct, reproducible, and from one split, training or held-out.
 
 The operand count is drawn uniformly from the spec's (a count that is listed twice is twice as likely); then numbers
 and target are drawn independently and uniformly, and unsolvable draws are dropped, so that all solvable ones are
@@ -27,10 +27,10 @@ _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _FIELDS = MAX_OPERANDS + 2  # indices of a draw: unused, target, numbers
 
 DEAR_OPERANDS = 5
-"""Operand count from which solving a draw costs more than testing its side of the split."""
+"""Operand count from which solving a draw costs more than testing its split."""
 
 PATIENCE = 1 << 19
-"""Draws without a new problem after which an operand count is exhausted. About one draw in 28 is solvable at k=3."""
+"""Number of draws without a new problem after which an operand count is exhausted; at k=3, 1 in 28 is solvable."""
 
 DEAR_PATIENCE = 1 << 14
 """PATIENCE for counts with expensive draws, most of which are solvable."""
@@ -41,7 +41,7 @@ def _key(text: str) -> np.uint64:
 
 
 def _draws(seed: int, spec: ProblemSpec, start: int, count: int) -> tuple[Array, Array]:
-    """Return numbers (count, most operands) and targets (count,) of draws start..start+count."""
+    """Return numbers, (count, MAX_OPERANDS), and targets, (count,), of `count` draws from draw `start` on."""
     at = np.arange(start, start + count, dtype=np.uint64)[:, None] * np.uint64(_FIELDS)
     words = mix(_key(str(seed)) + (at + np.arange(1, _FIELDS + 1, dtype=np.uint64)) * _GAMMA)
     numbers = _within(words[:, 2:], spec.number_low, spec.number_high)
@@ -60,8 +60,8 @@ def _within(words: Array, low: int, high: int) -> Array:
 
 
 def solvable_draws(k: int, spec: ProblemSpec, seed: int, split: Split, rules: Rules) -> Iterator[Problem | int]:
-    """Yield endlessly the solvable problems with k numbers on this side of the split, in the order of the draws and
-    with repeats; after each batch the number of draws it took."""
+    """Yield endlessly the solvable problems of `split` with k numbers, in the order of the draws and with repeats;
+    after each batch, yield the number of draws that it took."""
     start, count, most = (0, 1 << 7, 1 << 10) if k >= DEAR_OPERANDS else (0, 1 << 10, 1 << 16)
     while True:
         numbers, targets = _draws(seed, spec, start, count)
@@ -93,8 +93,8 @@ def generate_problems(
     rules: Rules = DEFAULT_RULES,
     accept: Callable[[Problem], bool] | None = None,
 ) -> list[Problem]:
-    """Return `n` solvable problems in the ranges of `spec` with distinct keys. Reproducible from `seed`; the first m
-    of n are those of m. An operand count without further problems leaves the mix.
+    """Return `n` solvable problems in the ranges of `spec` with distinct keys. Deterministic given `seed`; a smaller
+    `n` gives a prefix of the list. An operand count without further problems is no longer drawn.
 
     Args:
         spec: Ranges. None: the defaults.
@@ -110,7 +110,7 @@ def generate_problems(
 
 
 def check_request(n: int, split: str) -> None:
-    """Raise ConfigError for an invalid count or side of the split."""
+    """Raise ConfigError for an invalid number of problems or an unknown split."""
     if not is_whole(n, 0):
         raise ConfigError(f"`n` ({n!r}) must be a count of problems, 0 or more.")
     if split not in get_args(Split):
@@ -126,8 +126,8 @@ def iterate_problems(
     rules: Rules = DEFAULT_RULES,
     accept: Callable[[Problem], bool] | None = None,
 ) -> Iterator[Problem]:
-    """Yield the problems of `generate_problems` one by one, for very large numbers. Arguments are checked at the call;
-    the ConfigError for too few problems is raised when they are exhausted."""
+    """Yield the problems of `generate_problems` one by one, for very large `n`. Arguments are checked at the call; the
+    ConfigError for too few problems is raised when no further problem is found."""
     spec = ProblemSpec() if spec is None else spec
     check_request(n, split)
     if max(spec.operands) > MAX_OPERANDS:
@@ -179,18 +179,18 @@ def _next_new(
 
 
 NAME = "countdown-heldout-v1"
-"""A frozen set of held-out problems, pinned by a checksum. With the 50 public test problems the half-width of a 95%
-interval at pass@1 is 5 to 6 points; with the 500 of a stratum here it is under 2."""
+"""Name of a fixed list of held-out problems, which CHECKSUM verifies. With the 50 public test problems the half-width
+of a 95% interval of pass@1 is 5 to 6 percentage points; with the 500 of a stratum here it is under 2."""
 SEED = 20_000
 STRATA = {3: 500, 4: 500, 5: 150, 6: 150}
-"""Operand count -> problems; numbers from 1 to 99, targets from 10 to 100."""
+"""Operand count -> number of problems; their numbers are from 1 to 99, their targets from 10 to 100."""
 
 CHECKSUM = "26a5d44c48238702aa7cc4a9e69f09ca74e0aa8c4f08894bfe56cec3b73c86c0"
-"""SHA-256 of the lines `numbers=target` in order, each with a newline."""
+"""SHA-256 of the problems' lines `numbers=target` in order, each with a newline."""
 
 
 def checksum(problems: list[Problem]) -> str:
-    """Return the SHA-256 of a list of problems and their order."""
+    """Return the SHA-256 of a list of problems, which depends on their order."""
     lines = "".join(f"{','.join(map(str, problem.numbers))}={problem.target}\n" for problem in problems)
     return hashlib.sha256(lines.encode()).hexdigest()
 

@@ -1,8 +1,8 @@
-"""A guide for Countdown: the rubric of SGS 2026, appendix E.3, by exact rules instead of a language model, for
+"""Guide for Countdown: the rubric of SGS 2026, appendix E.3, by exact rules instead of a language model, for
 whole answers and for answers in moves.
 
-A guide scores a proposal by how useful it is for solving a target problem and how plainly it is put. The paper asks a
-reviewer for three numbers; what they mean for Countdown is defined here."""
+A guide scores a proposal by how useful it is for solving a target problem and how simple its solution is. SGS asks a
+reviewer model for three scores; this module defines them for Countdown."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
 
 ARTIFICIAL = 10
-"""Multiple of the largest number above which intermediate values are artificial."""
+"""Multiple of the problems' largest number above which an intermediate value adds to complexity."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Review:
 
     @property
     def score(self) -> int:
-        """0 if complexity >= 3, else max(0, relevance + (2 - complexity) + (1 - redundancy)); 0 to 8 (equation 3)."""
+        """Score, 0 to 8 (equation 3): relevance + 3 - complexity - redundancy, at least 0; 0 if complexity >= 3."""
         if self.complexity >= 3:
             return 0
         return max(0, self.relevance + (2 - self.complexity) + (1 - self.redundancy))
@@ -45,10 +45,10 @@ def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, sol
     solution: an expression that solves the proposal, if known. Raises DataError for more than 6 numbers.
 
     Scores:
-        relevance: 5 a step towards the target that leaves two numbers (see `is_step`); 4 a step that leaves more; 3 at
-          least half of the numbers shared, and the same target or the same necessary operators; 2 at least half of the
-          numbers shared, or the same target; 1 anything else; 0 the same problem, one with fewer than two numbers, or
-          one that would have 1 and is trivial: at most one operation on its numbers reaches its target.
+        relevance: 5: a step towards the target that leaves two numbers (see `is_step`). 4: a step that leaves more. 3:
+          at least half of the numbers shared, and the same target or the same necessary operators. 2: at least half of
+          the numbers shared, or the same target. 1: any other problem. 0: any other problem that is trivial (at most
+          one operation on its numbers reaches its target), the same problem, or one with fewer than two numbers.
         redundancy: 1 if some of the numbers reach the proposal's target without the others, or if the solution
           multiplies or divides by 1, adds or subtracts 0, or has two equal values that cancel.
         complexity: 1 for more numbers than the target problem has, plus 1 if every solution is nested three deep or
@@ -103,7 +103,7 @@ def _is_redundant(proposal: Problem, rules: Rules) -> bool:
 
 
 def _reaches(proposal: Problem, count: int, rules: Rules) -> bool:
-    """Return whether at most `count` of its numbers reach its target."""
+    """Return whether at most `count` of the proposal's numbers reach its target."""
     some = replace(rules, use_all=False)
     parts = combinations(proposal.numbers, count)
     return any(is_solvable(Problem(numbers, proposal.target), some) for numbers in parts)
@@ -111,7 +111,7 @@ def _reaches(proposal: Problem, count: int, rules: Rules) -> bool:
 
 @lru_cache(maxsize=8192)
 def _shape(numbers: tuple[int, ...], target: int, rules: Rules) -> tuple[bool, ...] | None:
-    """Return whether all solutions need depth 3, a fraction, and each operator; None without a solution."""
+    """Return whether all solutions need depth 3, a fraction, and each operator, one bool each; None if unsolvable."""
     shape = features(Problem(numbers, target), rules)
     if not shape["solutions"]:
         return None
@@ -158,15 +158,15 @@ def rubric_in_moves(
     moves reach its target.
 
     Scores:
-        relevance: 5 the state after one move on the target (see `moves_between`); 4 the state after several; 3 the
-          same target with at least half of the numbers shared; 2 one of the two; 1 anything else; 0 the same problem,
-          one with fewer than two numbers, or one that would have 1 and is one move on two of its numbers. A state
-          without a known solution counts as related only.
-        redundancy: 1 if the solution has a move that keeps a number (x * 1, x / 1) or makes 1 of two equal ones.
+        relevance: 5: the state after one move on the target (see `moves_between`). 4: a state after several moves. 3:
+          the same target and at least half of the numbers shared. 2: one of these two. 1: any other problem, unless
+          it has two numbers and one move solves it. 0: such a problem, the same problem, or one with fewer than two
+          numbers. A state without a known solution is scored by the rules for 3 and below.
+        redundancy: 1 if the solution has a move that keeps a number (x * 1, x / 1) or divides equal numbers (x / x).
           Unused numbers are not redundant, because a state has all remaining ones.
-        complexity: 0 for fewer numbers than the target problem has, 1 for the same number, 2 for more, 3 for more
-          than half again; 4 without a known solution. Moves have no fractions, and all solutions have the same
-          number of steps.
+        complexity: 0 for fewer numbers than the target problem has, 1 for as many, 2 for more, 3 for more than 1.5
+          times as many; 4 without a known solution. Moves have no fractions, and all solutions have the same number
+          of steps.
     """
     few = len(proposal.numbers) <= MOST
     solved = solution is not None or (few and proposal.target in values(_sorted(proposal.numbers), value_high))
@@ -177,9 +177,9 @@ def rubric_in_moves(
 
 
 def moves_between(target: Problem, proposal: Problem, value_high: int) -> int | None:
-    """Return the number of moves from the target to the proposal as its state: the same target value, and at least two
-    numbers, each a number of the target or the result of moves on some. None if it is not a state, or if the way
-    combines more than MOST numbers that it does not contain."""
+    """Return the number of moves after which `proposal` is a state of `target`: the same target value, and at least
+    two numbers, each a number of `target` or the result of moves on several. None if it is not a state, or if the
+    moves combine more than MOST numbers that it does not contain."""
     moves = len(target.numbers) - len(proposal.numbers)
     if moves < 1 or len(proposal.numbers) < 2 or proposal.target != target.target:
         return None
@@ -193,7 +193,7 @@ def moves_between(target: Problem, proposal: Problem, value_high: int) -> int | 
 
 @lru_cache(maxsize=1 << 14)
 def values(numbers: Numbers, value_high: int) -> frozenset[int]:
-    """Return all results of moves on all of these sorted numbers, integers from 1 to `value_high` throughout."""
+    """Return all results of moves that use all of these sorted numbers, with all values from 1 to `value_high`."""
     if len(numbers) == 1:
         return frozenset(numbers)
     found: set[int] = set()
@@ -209,7 +209,7 @@ def values(numbers: Numbers, value_high: int) -> frozenset[int]:
 
 
 def _splits(numbers: Numbers) -> set[tuple[Numbers, Numbers]]:
-    """Return all splits into two non-empty parts; the first number is in the first."""
+    """Return all splits of the numbers into two non-empty parts; the first number is in the first part."""
     found = set()
     for size in range(len(numbers) - 1):
         for chosen in combinations(range(1, len(numbers)), size):
@@ -219,8 +219,8 @@ def _splits(numbers: Numbers) -> set[tuple[Numbers, Numbers]]:
 
 
 def _covered(left: Numbers, made: Numbers, kept: Numbers, value_high: int) -> bool:
-    """Return whether moves turn `left` and `kept` into `made` and `kept`. A kept number stays, or is the result of
-    moves on it and some of `left`. Other cases reduce to these by exchanging numbers."""
+    """Return whether moves turn the numbers `left` and `kept` into `made` and `kept`. A kept number is unchanged or
+    is the result of moves on it and some of `left`. Other cases reduce to these by exchanging numbers."""
     if not left:
         return not made
     for part, rest in [*_splits(left), (left, ())]:
@@ -255,6 +255,6 @@ def _relevance_in_moves(target: Problem, proposal: Problem, value_high: int, sol
 
 
 def _is_close(target: Problem, proposal: Problem) -> bool:
-    """Whether at least half of the numbers of the one that has more are shared."""
+    """Return whether the problems share at least half of the numbers of the larger problem."""
     shared = sum((Counter(target.numbers) & Counter(proposal.numbers)).values())
     return 2 * shared >= max(len(target.numbers), len(proposal.numbers))

@@ -1,5 +1,5 @@
-"""Prompts of self-guided self-play (SGS 2026, appendix E) for problems that help with a target and for their reviews,
-with problems in place of lemmas; and demonstrations from the exact solver."""
+"""Prompts of self-guided self-play (SGS 2026, appendix E) for problems that help to solve a target and for their
+reviews, with Countdown problems in place of lemmas; and demonstrations from the exact solver."""
 
 import json
 import random
@@ -29,13 +29,13 @@ _HELPFUL = (
     "It should NOT be identical to the target problem. "
     "It should NOT be equivalent through reordering its numbers."
 )
-"""SGS 2026, appendix E.1, sentence by sentence; an order of numbers corresponds to names of variables and premises."""
+"""Text of SGS 2026, appendix E.1, adapted: the order of numbers replaces the names of variables and premises."""
 
 _FREE = (
     "The problem should be non-trivial, but not too difficult to solve. Choose random numbers and a random target. "
     "The problem should be interesting, not just a sum of all numbers or a number with its own value as the target."
 )
-"""Appendix E.2, likewise."""
+"""Text of SGS 2026, appendix E.2, adapted."""
 
 
 _AS_JSON = (
@@ -55,7 +55,7 @@ def _limits(spec: ProblemSpec) -> str:
 
 
 def help_json(target: Problem | None, spec: ProblemSpec) -> Prompt:
-    """Render chat and JSON for a target problem (SGS 2026, appendix E.1) or without one (E.2)."""
+    """Render a chat prompt that requests JSON, for a target problem (SGS 2026, appendix E.1) or without one (E.2)."""
     question = f"Please generate a countdown arithmetic problem. {_limits(spec)} {_FREE}\n"
     if target is not None:
         question = (
@@ -67,7 +67,7 @@ def help_json(target: Problem | None, spec: ProblemSpec) -> Prompt:
 
 
 def help_completion(target: Problem | None, spec: ProblemSpec) -> Prompt:
-    """Render the same sentences as raw text that ends in `<problem> numbers=[`."""
+    """Render the sentences of `help_json` as raw text that ends in `<problem> numbers=[`."""
     if target is None:
         return f"{_limits(spec)} {_FREE}\n{COMPLETION_PREFIX}"
     return (
@@ -83,14 +83,14 @@ def help_compact(target: Problem | None, spec: ProblemSpec) -> Prompt:
 
 
 def help_any(target: Problem | None, spec: ProblemSpec) -> Prompt:
-    """Render `help_compact`; without a target `propose :`, as for a problem of any size."""
+    """Render `help_compact`, or without a target `propose :`, the prompt for a problem of any size."""
     return propose_any() if target is None else help_compact(target, spec)
 
 
 HELP_PROMPTS: Registry[Callable[[Problem | None, ProblemSpec], Prompt]] = Registry(
     "conjecturer prompt", by_style(help_json, help_completion, help_compact, help_any)
 )
-"""Prompts for a problem that helps with a target problem (None: without a target)."""
+"""Prompts for a problem that helps to solve a target problem (None: without a target)."""
 
 
 _VARIANT = (
@@ -100,7 +100,7 @@ _VARIANT = (
 
 
 def variant_json(problem: Problem, solution: str, spec: ProblemSpec) -> Prompt:
-    """Render chat and JSON with a solved problem and its solution."""
+    """Render a chat prompt that shows a solved problem and its solution and requests JSON."""
     return chat(
         f"Here is a countdown arithmetic problem:\n{problem_json(problem)}\nHere is a solution of it:\n{solution}\n"
         f"Please generate another problem. {_limits(spec)} {_VARIANT}\n{_AS_JSON}"
@@ -108,7 +108,7 @@ def variant_json(problem: Problem, solution: str, spec: ProblemSpec) -> Prompt:
 
 
 def variant_completion(problem: Problem, solution: str, spec: ProblemSpec) -> Prompt:
-    """Render the same as raw text that ends in `<problem> numbers=[`."""
+    """Render the sentences of `variant_json` as raw text that ends in `<problem> numbers=[`."""
     return (
         f"{_limits(spec)} Here is such a problem, and a solution of it:\n{problem_tag(problem)}\n{solution}\n"
         f"Below it stands another problem. {_VARIANT}\n{COMPLETION_PREFIX}"
@@ -123,7 +123,7 @@ def variant_compact(problem: Problem, solution: str, spec: ProblemSpec) -> Promp
 VARIANT_PROMPTS: Registry[Callable[[Problem, str, ProblemSpec], Prompt]] = Registry(
     "conjecturer prompt", by_style(variant_json, variant_completion, variant_compact)
 )
-"""Prompts that show a solved problem and its solution (STP)."""
+"""Prompts that show a solved problem and its solution (STP, self-play theorem proving)."""
 
 
 def review_compact(target: Problem, problem: Problem) -> Prompt:
@@ -132,12 +132,12 @@ def review_compact(target: Problem, problem: Problem) -> Prompt:
 
 
 def review_chat(target: Problem, problem: Problem) -> Prompt:
-    """Render SGS 2026, appendix E.3, sentence by sentence."""
+    """Render the review prompt of SGS 2026, appendix E.3, as a chat."""
     return chat(_REVIEW.format(target=problem_json(target), problem=problem_json(problem)))
 
 
 def review_raw(target: Problem, problem: Problem) -> Prompt:
-    """Render the same as raw text, for a model without a chat template."""
+    """Render the text of `review_chat` as a raw prompt, for a model without a chat template."""
     return _REVIEW.format(target=problem_json(target), problem=problem_json(problem)) + "\n"
 
 
@@ -177,7 +177,7 @@ Think briefly. The final thing you output should be the three scores as JSON bet
 REVIEW_PROMPTS: Registry[Callable[[Problem, Problem], Prompt]] = Registry(
     "conjecturer prompt", by_style(review_chat, review_raw, review_compact)
 )
-"""Prompts for a model that reviews (target, problem)."""
+"""Prompts for a reviewer model, called as (target, problem)."""
 
 
 def review_text(review: Review, style: str) -> str:
@@ -188,7 +188,7 @@ def review_text(review: Review, style: str) -> str:
 
 
 def read_review(text: object, style: str) -> Review | None:
-    """Return the review in a reviewer's answer, or None for any other text or a number off its scale. Never raises."""
+    """Return the review in a reviewer's answer, or None for any other text or a score out of range. Never raises."""
     content = completion_text(text) or ""
     try:
         if style.startswith("compact"):
@@ -205,7 +205,7 @@ def read_review(text: object, style: str) -> Review | None:
 
 @dataclass(frozen=True)
 class CountdownHelping(Helping):
-    """Exact rubric, and prompts for a reviewing model. value_high: of answers in moves; None: whole answers."""
+    """Exact rubric, and prompts for a reviewer model. value_high: largest result of a move; None: whole answers."""
 
     rules: Rules
     conjecturer_prompt: str
@@ -228,10 +228,10 @@ class CountdownHelping(Helping):
 
 STEP, NEAR, FAR = "step", "near", "far"
 KINDS = (STEP, STEP, NEAR, FAR)
-"""Types of demonstrations, with their odds: half a step towards the target, a quarter a problem with some of its
-numbers, a quarter any problem, so that guides and reviewers see useful and useless ones."""
+"""Types of helping problems, each as likely as it is listed: half are a step towards the target, a quarter have some
+of its numbers, a quarter are any problem, so that guides and reviewers see useful and useless problems."""
 STEPS = (STEP,)
-"""Types without distractors, for the initial conjecturer of SGS."""
+"""Types of helping problems without distractors, for the initial conjecturer of SGS."""
 
 _TRIES = 40
 _POOL: dict[tuple[ProblemSpec, Rules], list[Problem]] = {}
@@ -240,8 +240,8 @@ _POOL: dict[tuple[ProblemSpec, Rules], list[Problem]] = {}
 def helping_problem(
     target: Problem, spec: ProblemSpec, rules: Rules, seed: str, kinds: Sequence[str] = KINDS
 ) -> Problem:
-    """Return a solvable problem in the ranges of `spec`, on the training side of the split and not the target, a
-    function of `seed`. `kinds`: types, each as likely as it is listed. If a type is impossible, any problem."""
+    """Return a solvable problem of the training split in the ranges of `spec`, other than the target; deterministic
+    given `seed`. `kinds`: types, each as likely as it is listed. If a type is impossible, any problem is returned."""
     generator = random.Random(f"help|{seed}")
     kind = generator.choice(kinds)
     for _ in range(_TRIES if kind != FAR else 0):
@@ -257,7 +257,7 @@ def helping_problem(
 
 
 def _part(target: Problem, spec: ProblemSpec, rules: Rules, generator: random.Random) -> Problem | None:
-    """Return some of the target's numbers and a value of them from which the target can be reached."""
+    """Return a problem with some of the target's numbers that is a step towards the target, or None."""
     sizes = [size for size in spec.operands if size < len(target.numbers)]
     if not sizes:
         return None
@@ -270,7 +270,7 @@ def _part(target: Problem, spec: ProblemSpec, rules: Rules, generator: random.Ra
 
 
 def _neighbour(target: Problem, spec: ProblemSpec, rules: Rules, generator: random.Random) -> Problem | None:
-    """Return the target's numbers, one replaced and perhaps one removed, with a value of them."""
+    """Return a problem with the target's numbers, one of them replaced and perhaps some left out, or None."""
     sizes = [size for size in spec.operands if size <= len(target.numbers)]
     if not sizes:
         return None

@@ -1,8 +1,8 @@
 """Countdown in moves: one operation per move, after which the game restates the remaining numbers.
 
 `3 4 5 6 : 24` -> `6 * 4 = 24` -> `24 3 5 : 24` -> `5 - 3 = 2` -> `2 24 : 24` -> ... A state is the list of remaining
-numbers and, with the target, a problem with one number less. Therefore skill on n numbers serves the end of every
-episode of n + 1. Exact, and safe on any text."""
+numbers and, with the target, a problem with one number less. Therefore a policy for n numbers can also finish every
+episode of n + 1. Verification is exact, and safe on any text."""
 
 import re
 from bisect import bisect_left
@@ -26,7 +26,7 @@ State = list[int]
 """Remaining numbers: a result first, then the others in their order."""
 
 Move = tuple[int, str, int, int]
-"""(a, operation, b, result)."""
+"""Parsed move: (a, operation, b, result)."""
 
 ANSWERS = ("whole", "moves")
 
@@ -68,8 +68,8 @@ def play(completion: object, state: Sequence[int], target: int, rules: Rules, va
 
 def solving_moves(transcript: str, problem: Problem, rules: Rules, value_high: int) -> list[Move] | None:
     """Return the verified moves of an episode that solve the problem, or None. transcript: one move per line, or in
-    each pair of answer tags. Illegal moves are skipped; a text that drafts another legal move first may hide a
-    solution, but never makes one."""
+    each pair of answer tags. Illegal moves are skipped; a text that contains another legal move first may hide a
+    solution, but never fakes one."""
     moves = transcript.splitlines() if rules.answer_format == "bare" else answers_in(transcript)
     state, made = list(problem.numbers), list[Move]()
     for move in [] if isinstance(moves, Reason) else moves:
@@ -109,7 +109,7 @@ def _judge(
 
 
 def check_moves(answers: str, prover_prompt: str, rules: Rules, spec: ProblemSpec, value_high: int) -> None:
-    """Raise ConfigError for settings that contradict each other, or have no effect in moves."""
+    """Raise ConfigError for settings that contradict each other, or have no effect on answers in moves."""
     if answers not in ANSWERS:
         raise ConfigError(f"`answers` ({answers!r}) must be one of {', '.join(ANSWERS)}.")
     prompted = prover_prompt in MOVES_PROMPTS
@@ -136,8 +136,8 @@ TARGET_BANDS = (5, 12, 25, 50, 100, 250, 500, 1000)
 
 
 class Moving:
-    """Parts of CountdownDomain (contract/domain.py): answers in moves; problems by size, in moves planted, else by the
-    exact solver; demonstrations; problems whose solvability is unknown."""
+    """Mixin of CountdownDomain (interface: contract/domain.py): answers in moves; problems by size, from random
+    derivations in moves, else by the exact solver; demonstrations; problems of unknown solvability."""
 
     spec: ProblemSpec
     rules: Rules
@@ -163,14 +163,14 @@ class Moving:
 
     @property
     def most_moves(self) -> int:
-        """Largest number of moves: each removes one number."""
+        """Largest number of moves of an episode: each move removes one number."""
         return max(1, max(self.spec.operands) - 1)
 
     def rung(self, problem: Problem) -> int:
         return len(problem.numbers)
 
     def axes(self, problem: Problem) -> dict[str, Any]:
-        """How many numbers, and the band of the target, "13-25"; None: beyond the range."""
+        """Return the problem's number of operands and its band of targets, such as "13-25", or None out of range."""
         low, high = self.spec.target_low, self.spec.target_high
         at = bisect_left(TARGET_BANDS, problem.target)
         ends = max([low - 1, *TARGET_BANDS][at] + 1, low), min([*TARGET_BANDS, high][at], high)
@@ -183,7 +183,7 @@ class Moving:
         return f"one move `a op b = c` {tags}and nothing after it, such as {move_text('6 * 4 = 24', self.rules)!r}"
 
     def was_legal(self, verdict: Any) -> bool:
-        """Return whether an episode ended with a legal move: one that left the target, or another number."""
+        """Return whether an episode ended with a legal move: the number that it left is the target or another one."""
         return verdict.correct or verdict.reason == MoveReason.MISSED
 
     def judged_move(self, text: object, problem: Problem) -> Verdict:
@@ -196,7 +196,7 @@ class Moving:
         return tuple(sorted(set(self.spec.operands)))
 
     def random_of_rung(self, n: int, rung: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:
-        """Return `n` distinct problems with `rung` numbers on the training side, none with a key in `exclude`."""
+        """Return `n` distinct problems of the training split with `rung` numbers and no key in `exclude`."""
         return self._made(n, replace(self.spec, operands=(rung,)), seed, exclude, "train")
 
     def held_out_of_rung(self, n: int, rung: int) -> list[Problem]:
@@ -207,8 +207,8 @@ class Moving:
         self, n: int, seed: int, rungs: Sequence[int] | None = None, exclude: Collection[str] = ()
     ) -> list[list[tuple[dict[str, Any], str]]]:
         """Return `n` episodes that solve their problems, each a list of (row that requests the move, move). rungs:
-        sizes, one that is listed twice twice as likely, inside `spec` or not; None: those of `spec`. No state of an
-        episode is held out or has its key in `exclude`. Raises ConfigError unless answers are moves."""
+        sizes, each as likely as it is listed; None: those of `spec`. No state of an episode is held out or has its key
+        in `exclude`. Raises ConfigError unless answers are moves, and for a size above the largest of `spec`."""
         if self.answers != "moves":
             raise ConfigError(
                 "`demonstrations_per_step` needs demonstrations, which Countdown has of answers in moves, and "
@@ -267,8 +267,8 @@ class Moving:
         return problems
 
     def repaired(self, problem: Problem, seed: int) -> Problem | None:
-        """Return the problem with the target of a random derivation from its numbers, in range and of the training
-        side: solvable by construction, in moves and in whole answers. None without a derivation."""
+        """Return the problem with a new target, the result of a random derivation from its numbers: solvable by
+        construction, in range and in the training split. None if no such derivation is drawn."""
         spec, draws = self.spec, Random(f"repaired|{seed}|{problem.key}")
         high = self.value_high if self.answers == "moves" else max(spec.target_high, spec.number_high, self.value_high)
         for _ in range(_DERIVATIONS):

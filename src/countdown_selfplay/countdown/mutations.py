@@ -34,7 +34,7 @@ NUMBER_ACTIONS: Mapping[str, str] = MappingProxyType(
         "resample": "all numbers are drawn anew, uniform over the range",
     }
 )
-"""Edits of a seed's numbers. The first two can leave the range: such a candidate is refused, not clipped."""
+"""Edits of a seed problem's numbers. The first two can leave the range: such a candidate is refused, not clipped."""
 
 EXPRESSION_ACTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -44,18 +44,18 @@ EXPRESSION_ACTIONS: Mapping[str, str] = MappingProxyType(
         "multi_step": "every solution nests: a sum within a product, or a product within a sum",
     }
 )
-"""Type of solution that the target must need; drawn uniformly from the reachable targets in range that need it.
+"""Types of solution that a new target must require; it is drawn uniformly from the reachable targets in range that do.
 Solutions are trees up to rewriting (features.py): a / (b / c) is a x c / b, which multiplies."""
 
 LOCAL, WIDE = 0.05, 0.25
 SEED_FEATURES = ("operands", "number_min", "number_max", "number_mean", "number_std", "distinct_numbers", "target")
-"""Features of a seed task that need no solution, for a policy."""
+"""Features of a seed problem that need no solution: inputs of a proposer's policy."""
 
 
 class Mutants(NamedTuple):
-    """Candidates. problems: (N), None if no such target is reachable or the numbers left the range. reasons: (N) "ok",
-    "out_of_range", "unsolvable" (no target in range needs such an expression) or "trivial". features: (N, features) as
-    of `feature_matrix`, NaN unless the reason is "ok"."""
+    """Candidates of `mutate`. problems: (N), None if no target is reachable or numbers are out of range. reasons: (N),
+    "ok", "out_of_range", "unsolvable" (no target in range needs such an expression) or "trivial". features: (N,
+    features) as of `feature_matrix`, NaN unless the reason is "ok"."""
 
     problems: list[Problem | None]
     reasons: list[str]
@@ -65,7 +65,7 @@ class Mutants(NamedTuple):
 def changed(
     numbers: Sequence[Sequence[int]], actions_P: Array, spec: ProblemSpec, generator: np.random.Generator
 ) -> Array:
-    """Return the numbers of P seeds after one number action each, (P, k)."""
+    """Return the numbers of P seed problems, (P, k), after one number action on each."""
     numbers_PK = np.array(numbers, dtype=np.int64)
     problems, k = numbers_PK.shape
     width = spec.number_high - spec.number_low + 1
@@ -89,8 +89,8 @@ def changed(
 
 
 def is_trivial(ordered_PK: Array, target_P: Array, rules: Rules) -> Array:
-    """Return whether a problem needs no choice, (P,): its target is the sum or product of all its numbers, or, if not
-    all need be used, one of them. The paper requires non-trivial tasks without a definition."""
+    """Return whether each problem is trivial, (P,): its target is the sum or product of all its numbers, or, if not
+    all need be used, one of them. Task Difficulty and Diversity requires non-trivial tasks without a definition."""
     product_P = np.prod(ordered_PK.astype(float), axis=1)
     found_P = (ordered_PK.sum(axis=1) == target_P) | (product_P == target_P)
     return found_P if rules.use_all else found_P | (ordered_PK == target_P[:, None]).any(axis=1)
@@ -103,7 +103,7 @@ def _targets(
     spec: ProblemSpec,
     generator: np.random.Generator,
 ) -> tuple[Array, Array]:
-    """Return a target for each problem's type of expression, (P,), and whether there is one."""
+    """Return a random target that requires each problem's type of expression, (P,), and whether one exists, (P,)."""
     width = spec.target_high - spec.target_low + 1
     of_kind = {kind: np.zeros(problems * width) for kind in ("solutions", *EXPRESSION_ACTIONS)}
     for _, hits in parts:
@@ -133,7 +133,7 @@ def _targets(
 def _features(
     ordered_PK: Array, target_P: Array, good: Array, parts: Sequence[tuple[int, Found]], rules: Rules
 ) -> Array:
-    """Return the features of the rows `good`, (good, features), from known solutions."""
+    """Return the features of the rows `good`, (good, features), computed from the solutions in `parts`."""
     place_P = np.full(len(target_P), -1)
     place_P[good] = np.arange(len(good))
     rows = []
@@ -160,8 +160,8 @@ class CountdownMutations(Mutations):
     def mutate(
         self, seeds: Sequence[Problem], number_actions: Sequence[str], expression_actions: Sequence[str], seed: int
     ) -> Mutants:
-        """Return one candidate per seed and pair of actions, a function of the arguments alone. A candidate has its
-        seed's number of operands. Raises ConfigError for operand counts beyond the exact solver's."""
+        """Return one candidate per seed problem and its pair of actions, a function of the arguments. A candidate has
+        its seed's number of operands. Raises ConfigError for operand counts above MAX_OPERANDS."""
         spec = self.spec
         if max(spec.operands) > MAX_OPERANDS:
             raise ConfigError(
@@ -200,7 +200,7 @@ class CountdownMutations(Mutations):
         return scaled_features(problems, self.spec, self.rules, feature_set, features_PF)
 
     def seed_features(self, problems: Sequence[Problem]) -> Array:
-        """Return SEED_FEATURES, (P, 7), scaled by the largest count and number and by the targets' range."""
+        """Return SEED_FEATURES, (P, 7), divided by the largest operand count, number or absolute target of `spec`."""
         found_PF = np.zeros((len(problems), len(SEED_FEATURES)))
         spec = self.spec
         most, high = max(spec.operands), spec.number_high

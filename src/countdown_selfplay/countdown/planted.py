@@ -1,8 +1,8 @@
-"""Problems made by a random legal derivation: solvable in moves by construction, of any size, without a solver.
+"""Planted problems, from a random legal derivation: solvable in moves by construction, of any size, without a solver.
 
-Numbers are drawn uniformly; then two of the remaining ones are combined by a random operation until one number
-remains, which is the target. All values are integers from 1 to `value_high`. Problems are as likely as they have
-derivations, so that easy ones are more likely than in `generator`. All draws use `Random.random`, whose sequence
+Numbers are drawn uniformly; then two of the remaining numbers are combined by a random operation until one number
+remains, which is the target. All values are integers from 1 to `value_high`. Problems with more derivations are more
+likely, so that easy problems are more frequent than in generator.py. All draws use `Random.random`, whose sequence
 Python guarantees for a seed."""
 
 from collections.abc import Collection, Iterable, Iterator
@@ -13,19 +13,19 @@ from .generator import Split, check_request
 from .problem import Problem, ProblemSpec, heldout_key
 
 VALUE_HIGH = 99
-"""Largest value of a derivation: the embedded model's vocabulary has no larger number."""
+"""Default of the largest value in a derivation: the embedded model's vocabulary has no larger number."""
 
 PATIENCE = 1 << 14
-"""Draws without a new problem after which a size is exhausted."""
+"""Number of draws without a new problem after which a size is exhausted."""
 
 _TRIES = 20  # pairs and operations drawn before new numbers are drawn
 
 Derivation = tuple[Problem, list[str]]
-"""Problem and the moves that solve it, `6 * 4 = 24` first."""
+"""Problem and the moves that solve it, in order, such as `6 * 4 = 24`."""
 
 
 def combine(a: int, op: str, b: int, value_high: int) -> int | None:
-    """Return a op b, or None if that is not an integer from 1 to `value_high`."""
+    """Return the value of `a op b`, or None if that is not an integer from 1 to `value_high`."""
     if op == "/":
         value = a // b if b and a % b == 0 else 0
     else:
@@ -34,7 +34,7 @@ def combine(a: int, op: str, b: int, value_high: int) -> int | None:
 
 
 def after(numbers: Iterable[int], a: int, b: int, value: int) -> list[int]:
-    """Return the numbers after a move: its value, then the others in their order. ValueError: an absent number."""
+    """Return the numbers after a move: its value, then the others in order. Raises ValueError if a or b is absent."""
     rest = list(numbers)
     rest.remove(a)
     rest.remove(b)
@@ -46,7 +46,7 @@ def _below(draws: Random, n: int) -> int:
 
 
 def derive(numbers: list[int], value_high: int, draws: Random) -> tuple[list[str], int] | None:
-    """Return random moves down to one number, larger operand first, and that number; None if the draws fail."""
+    """Return random moves, larger operand first, that leave one number, and that number; None if the draws fail."""
     left, moves = numbers, []
     while len(left) > 1:
         for _ in range(_TRIES):
@@ -77,7 +77,7 @@ def derivations(
 
 
 def _next_new(draws: Iterator[Derivation | None], seen: set[str], split: Split) -> Derivation | None:
-    """Return the next derivation with a new key on this side of the split, or None after PATIENCE draws."""
+    """Return the next derivation of `split` whose problem has a new key, or None after PATIENCE draws."""
     for _ in range(PATIENCE):
         derivation = next(draws)
         key = derivation[0].key if derivation else None
@@ -97,10 +97,10 @@ def planted_problems(
     in_turn: bool = False,
 ) -> list[Problem]:
     """Return `n` problems with distinct keys in the ranges of `spec` (None: the defaults), none of them in `exclude`
-    (problems or keys). Reproducible from `seed`; the first m of n are those of m. Sizes are uniform over the spec's
-    operand counts (repeats count); in_turn: ascending, one problem of each in turn. split: "train" or "heldout",
-    disjoint for every pair of seeds, because the key alone decides (`heldout_key`). A size without further problems
-    leaves the mix. Raises ConfigError if all are exhausted."""
+    (problems or keys). Deterministic given `seed`; a smaller `n` gives a prefix of the list. Sizes are uniform over
+    the spec's operand counts (repeats count); in_turn: one problem of each size in turn, ascending. split: "train" or
+    "heldout", disjoint for every pair of seeds, because the key alone decides (`heldout_key`). A size without further
+    problems is no longer drawn. Raises ConfigError if all are exhausted."""
     spec = ProblemSpec() if spec is None else spec
     check_request(n, split)
     check_values(spec, value_high)
@@ -140,7 +140,7 @@ def demonstrated(
     n: int, spec: ProblemSpec, seed: int, exclude: Collection[str] = (), value_high: int = VALUE_HIGH
 ) -> list[Derivation]:
     """Return `n` derivations for a warm start, sizes uniform over `spec.operands`; a problem may be repeated with
-    another solution. None of the intermediate states, which are problems, is held out or has a key in `exclude`."""
+    another solution. No state of a derivation, which is itself a problem, is held out or has a key in `exclude`."""
     check_request(n, "train")
     check_values(spec, value_high)
     draws = {k: derivations(k, spec, f"shown {seed}", value_high) for k in set(spec.operands)}
@@ -166,7 +166,7 @@ def demonstrated(
 
 
 def states_of(derivation: Derivation) -> list[list[int]]:
-    """Return the numbers before each move."""
+    """Return the numbers before each move of a derivation."""
     problem, moves = derivation
     states = [list(problem.numbers)]
     for move in moves[:-1]:

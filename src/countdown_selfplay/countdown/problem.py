@@ -11,17 +11,17 @@ from typing import Any
 from ..errors import ConfigError, DataError, shortened
 
 MAX_NUMBERS = 100
-"""Largest number of operands. An expression may have 256 characters, so that no answer could use more than 128."""
+"""Largest number of operands. An expression has at most 256 characters by default, so that it cannot use over 128."""
 
 MAX_MAGNITUDE = 10**9
 """Largest number and largest absolute target, which keeps texts and rationals short."""
 
 HELD_OUT_SHARE = 8
-"""One key in 8 is held out: 638 of the 4,739 problems of the tiny model."""
+"""Reciprocal of the held-out share: one key in 8, such as 638 of the 4,739 problems of the tiny model."""
 
 
 def _integer(value: object, what: str) -> int:
-    """Return `value` as a Python int; NumPy integers are allowed, bools and floats are not."""
+    """Return `value` as a Python int; NumPy integers are allowed. Raises DataError for bools, floats and others."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise DataError(f"{what} must be an integer, got {shortened(repr(value), 43)}.")
     try:
@@ -36,15 +36,15 @@ def _integer(value: object, what: str) -> int:
 
 
 def _is_plain(value: object) -> bool:
-    """Return whether `_integer` would return the value itself: games in moves make a problem for every move."""
+    """Return whether `_integer` would return the value unchanged: a faster test, because each move makes a problem."""
     return type(value) is int and -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Countdown problem. `numbers`: 1 to 100 positive integers in the order in which they are printed; `target`: any
-    integer. Problems are equal if they print alike; `key` is the identity that data sets are compared by. Raises
-    DataError for anything else."""
+    integer. Problems are equal if they print alike; `key` is the identity by which data sets are compared. Raises
+    DataError for other values."""
 
     numbers: tuple[int, ...]
     target: int
@@ -105,7 +105,7 @@ class ProblemSpec:
         return self.outside(problem) is None
 
     def outside(self, problem: Problem) -> str | None:
-        """Describe the part of the problem that is out of range, with its field; None if it is in range."""
+        """Describe the part of the problem that is out of range, with the bound's name; None if it is in range."""
         if len(problem.numbers) not in self.operands:
             return f"it has {len(problem.numbers)} numbers, and `operands` is {', '.join(map(str, self.operands))}"
         values = (("number", min(problem.numbers)), ("number", max(problem.numbers)), ("target", problem.target))
@@ -124,9 +124,9 @@ def problem_of_key(key: str) -> Problem:
 
 
 def problem_from_row(row: Mapping[str, Any], index: int = 0) -> Problem:
-    """Return the problem in row `index` of a data set with columns `numbers` or `nums`, and `target`; else
-    `ground_truth` with both. Whole floats count as integers (a missing value makes all integers of a column floats).
-    Other columns are ignored. Raises DataError that names row and column."""
+    """Return the problem in a data set's row with columns `numbers` or `nums`, and `target`; else `ground_truth` with
+    both. Whole floats count as integers (a missing value makes all integers of a column floats). Other columns are
+    ignored. Raises DataError, which names the row by `index` and the column."""
     if not isinstance(row, Mapping):
         raise DataError(f"row {index}: a row maps column names to values, got {shortened(repr(row), 43)}.")
     source, prefix = row, ""
@@ -155,8 +155,8 @@ _LONGEST_LIST = 200
 
 
 def _whole(value: Any) -> Any:
-    """Convert whole floats, alone or in a list, to ints, and a list in a CSV file's text, `[1, 10, 6]` or NumPy's `[ 1
-    10  6]`, to a list; other values are returned."""
+    """Convert whole floats, alone or in a list, to ints, and a list as text in a CSV file, `[1, 10, 6]` or NumPy's
+    `[ 1 10  6]`, to a list; other values are returned unchanged."""
     if isinstance(value, str) and len(value) <= _LONGEST_LIST and _LISTED.fullmatch(value.strip()):
         return [int(entry) for entry in re.findall(r"[0-9]+", value)]
     if isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1:

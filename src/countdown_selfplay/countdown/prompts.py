@@ -1,4 +1,4 @@
-"""Prompts. The prover's equal those of the public data byte for byte: the public checkpoints fail on other wordings
+"""Prompts of both roles. The prover's equal the public data's byte for byte: public checkpoints fail on other wordings
 (Multimodal LLM Self-Play, section 3.4). The conjecturer's `completion` and `json` follow the descriptions of Allen and
 Ståblein and of Multimodal LLM Self-Play, whose texts are not completely public; `compact` is for the tiny model. A
 renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template)."""
@@ -42,7 +42,7 @@ _SHOT_SEED = 1  # seed of the worked examples, which are on the training side of
 
 
 def print_like_numpy(numbers: Sequence[int]) -> str:
-    """Return `str(np.array(numbers))`: right-aligned to the widest, no commas, lines of at most 75 columns."""
+    """Format numbers as `str(np.array(numbers))` does: right-aligned, no commas, lines of at most 75 columns."""
     width = max(len(str(number)) for number in numbers)
     how: Any = {"int": lambda number: str(number).rjust(width)}  # whatever the caller's print options
     return np.array2string(np.array(numbers), 75, separator=" ", formatter=how, threshold=len(numbers))
@@ -58,7 +58,7 @@ def countdown_3to4(problem: Problem) -> Prompt:
 
 
 def tinyzero(problem: Problem) -> Prompt:
-    """Render the same text raw, numbers with commas, and thinking already begun."""
+    """Render the text of `countdown_3to4` as a raw prompt, numbers with commas, that ends in `<think>`."""
     return _INSTRUCTION.format(numbers=list(problem.numbers), target=problem.target) + "\n<think>"
 
 
@@ -88,7 +88,7 @@ _ASKED = re.compile(r"numbers\s*\[([0-9,\s]+)\][^\[\]]*?equals\s+(-?[0-9]+)")
 
 def problem_in_prompt(text: str) -> Problem | None:
     """Return the problem in a prompt of the public data (`... numbers [44 19 35], create an equation that equals 98
-    ...`, with or without commas), or None without a legal one."""
+    ...`, with or without commas), or None if there is no valid problem."""
     match = _ASKED.search(text[:4096])
     numbers = re.findall("[0-9]+", match[1]) if match else []
     try:
@@ -102,14 +102,14 @@ PROVER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
 )
 
 MOVES_PROMPTS = {"compact_moves", "moves"}
-"""Prompts that request one move; they also take `value_high`. A user's prompt is added here too."""
+"""Names of prompts that request one move; they also take `value_high`. Add a custom prompt of this kind here."""
 
 BARE_PROMPTS = {"compact", "compact_moves"}
-"""Prompts whose answers have no tags."""
+"""Names of prompts whose answers have no tags."""
 
 
 def json_example(operands: int) -> Problem:
-    """Return the worked example of the JSON prompt: solvable and of the requested size. Copies of it are refused."""
+    """Return the worked example in the JSON prompt: solvable, of the requested size; copies of it are refused."""
     numbers = {1: (24,), 2: (4, 6), 3: (2, 3, 4), 4: (1, 2, 3, 4), 5: (1, 2, 3, 4, 5), 6: (1, 2, 3, 4, 5, 6)}
     if operands in numbers:
         return Problem(numbers[operands], 24)
@@ -126,12 +126,12 @@ def completion_shots(operands: int, spec: ProblemSpec) -> tuple[Problem, ...]:
 
 
 def problem_json(problem: Problem) -> str:
-    """Format `{"target": 24, "numbers": [2, 3, 4]}`."""
+    """Format a problem as `{"target": 24, "numbers": [2, 3, 4]}`."""
     return json.dumps({"target": problem.target, "numbers": list(problem.numbers)})
 
 
 def problem_tag(problem: Problem) -> str:
-    """Format `<problem> numbers=[2, 3, 4], target=24 </problem>`."""
+    """Format a problem as `<problem> numbers=[2, 3, 4], target=24 </problem>`."""
     return f"{COMPLETION_PREFIX}{', '.join(map(str, problem.numbers))}], target={problem.target} {COMPLETION_STOP}"
 
 
@@ -150,18 +150,18 @@ def _request(operands: int, spec: ProblemSpec, or_more: bool = False) -> str:
 
 
 def propose_json(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
-    """Render chat and JSON (Multimodal LLM Self-Play, section 3.3) as one user turn."""
+    """Render a request for JSON (Multimodal LLM Self-Play, section 3.3) as one user turn of a chat."""
     return chat(_request(operands, spec, or_more))
 
 
 def propose_tier(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
-    """Render the same as a tier-specific system prompt (Multimodal LLM Self-Play, section 3.3)."""
+    """Render the request of `propose_json` as a tier's system prompt (Multimodal LLM Self-Play, section 3.3)."""
     system = _request(operands, spec, or_more)
     return [{"role": "system", "content": system}, {"role": "user", "content": "Generate one new problem."}]
 
 
 def propose_completion(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
-    """Render six shots (Allen and Ståblein) and the beginning of a seventh, which ends in `<problem> numbers=[`."""
+    """Render six examples (Allen and Ståblein) and the beginning of a seventh, which ends in `<problem> numbers=[`."""
     shots = "\n".join(problem_tag(shot) for shot in completion_shots(operands, spec))
     count = f"{operands} or more" if or_more else f"{operands}"
     return (
@@ -179,11 +179,11 @@ _FIXED_SHOTS = (
     Problem((8, 18, 86), 58),
     Problem((10, 19, 49, 5), 63),
 )
-"""Solvable examples of three and four numbers, on the training side of the split."""
+"""Solvable examples of three and four numbers, in the training split."""
 
 
 def propose_six_shots(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
-    """Render six fixed shots of three and four numbers, the same prompt for every request, as in Allen and Ståblein
+    """Render six fixed examples of three and four numbers, the same prompt for every request, as in Allen and Ståblein
     (whose numbers and header differ)."""
     return (
         f"Countdown arithmetic problems. Each uses 3 or 4 numbers from {spec.number_low} to {spec.number_high} and a "
@@ -193,7 +193,7 @@ def propose_six_shots(operands: int, spec: ProblemSpec, or_more: bool = False) -
 
 
 def propose_compact(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
-    """The tiny model's prompt: `propose 3 :`, also for "3 or more"."""
+    """Render the tiny model's prompt: `propose 3 :`, also for "3 or more"."""
     return f"propose {operands} :"
 
 
@@ -210,7 +210,7 @@ CONJECTURER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
 
 
 def by_style(json: T, completion: T, compact: T, compact_any: T | None = None) -> dict[str, T]:
-    """Return the arguments under the names of CONJECTURER_PROMPTS."""
+    """Return a dict from each name in CONJECTURER_PROMPTS to the argument for its style."""
     styles = {"json": json, "tier": json, "completion": completion, "six_shots": completion, "compact": compact}
     return {**styles, "compact_any": compact_any or compact}
 
@@ -228,10 +228,10 @@ def _equation(problem: Problem) -> str:
 
 
 PROPOSAL_TEXTS: dict[str, Callable[[Problem], str]] = by_style(_tagged, _completed, _equation)
-"""Prompt -> format of a problem that the conjecturer writes."""
+"""Name of a prompt -> function that formats a problem as the conjecturer writes it."""
 
 SIZELESS_PROMPTS = {"compact_any"}
-"""Prompts that request one problem of any size."""
+"""Names of prompts that request one problem of any size."""
 
 EXAMPLES: dict[str, Callable[[ProblemSpec], Iterable[Problem]]] = {
     "json": lambda spec: map(json_example, spec.operands),
@@ -239,4 +239,4 @@ EXAMPLES: dict[str, Callable[[ProblemSpec], Iterable[Problem]]] = {
     "completion": lambda spec: (shot for k in spec.operands for shot in completion_shots(k, spec)),
     "six_shots": lambda spec: _FIXED_SHOTS,
 }
-"""Prompt -> its worked examples."""
+"""Name of a prompt -> function from a ProblemSpec to the prompt's worked examples."""

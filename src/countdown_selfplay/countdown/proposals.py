@@ -18,18 +18,18 @@ MAX_PROPOSAL_CHARS = 512
 
 
 class ProposalReason(StrEnum):
-    """Reason why a proposal contains a problem or not."""
+    """Outcome of parsing a proposal: OK, or the reason why it contains no problem."""
 
     OK = "ok"
-    """It contains a problem; range and solvability are checked later."""
+    """The proposal contains a problem; range and solvability are checked later."""
     NOT_TEXT = "not_text"
     """The completion holds no text."""
     NO_TAG = "no_tag"
-    """The JSON style found no `<answer>` tag outside the thinking."""
+    """There is no `<answer>` tag outside the thinking (JSON prompts only)."""
     TOO_LONG = "too_long"
     """More than 512 characters in place of the problem."""
     MALFORMED = "malformed"
-    """Not of the style's form: no JSON object with both fields, text around the problem, a missing bracket."""
+    """The text is not in the prompt's format: no JSON object with both fields, text around the problem, ..."""
     NOT_INTEGERS = "not_integers"
     """A number that is not an integer (whole floats of the JSON style count as integers)."""
     NO_NUMBERS = "no_numbers"
@@ -44,7 +44,7 @@ class ProposalReason(StrEnum):
 
 @dataclass(frozen=True)
 class Proposal:
-    """Result of parsing; `problem` is None unless `reason` is OK."""
+    """Result of parsing a completion of the conjecturer; `problem` is None unless `reason` is OK."""
 
     problem: Problem | None
     reason: ProposalReason
@@ -55,7 +55,7 @@ def _refused(reason: ProposalReason) -> Proposal:
 
 
 def _proposal(numbers: list[object], target: object) -> Proposal:
-    """Build the problem of parsed values; whole floats are converted (Multimodal LLM Self-Play, section 3.3)."""
+    """Build the proposal from parsed values; whole floats are converted (Multimodal LLM Self-Play, section 3.3)."""
     if not numbers:
         return _refused(ProposalReason.NO_NUMBERS)
     if len(numbers) > MAX_NUMBERS:
@@ -104,7 +104,7 @@ _COMPLETION = re.compile(
     rf"target\s*=\s*(?P<target>{_WORD})\s*"
 )
 _COMPACT = re.compile(rf"\s*(?P<numbers>{_WORD}(?:\s+{_WORD})*)\s*=\s*(?P<target>{_WORD})\s*")
-"""`3 5 7 = 22`, the whole completion."""
+"""Pattern of a whole compact completion, `3 5 7 = 22`."""
 
 _INTEGER = re.compile(r"-?[0-9]+")
 
@@ -138,9 +138,9 @@ _JSON_EXAMPLES = frozenset(json_example(k).key for k in range(1, MAX_NUMBERS + 1
 
 
 def parse_proposal(text: object, style: str, examples: Iterable[str] = ()) -> Proposal:
-    """Return the problem in a conjecturer's completion (a string or chat messages) in one of the styles of
-    `PROPOSAL_PARSERS`. examples: keys of the prompt's worked examples besides those of the JSON prompt. Never raises
-    on any text; an unknown style is an UnknownNameError."""
+    """Parse a conjecturer's completion (a string or chat messages) in one of the styles of PROPOSAL_PARSERS.
+    examples: keys of the prompt's worked examples besides those of the JSON prompt. Never raises for a text; raises
+    UnknownNameError for an unknown style."""
     parser = PROPOSAL_PARSERS[style]
     content = completion_text(text)
     if content is None:

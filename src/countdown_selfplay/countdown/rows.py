@@ -1,6 +1,6 @@
 """Rows of data sets: a problem in the public schemas, and (prompt, completion) pairs for warm starts of both roles;
 the prover's completion is a bare solution or a search trace. Traces contain true statements only: exact arithmetic,
-and dead ends by the exact solver."""
+and dead ends that the exact solver has verified."""
 
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,23 +24,23 @@ Row = dict[str, Any]
 MOST_DEAD_ENDS = 3
 
 WITHOUT_TARGET = 0.2
-"""Share of the demonstrations of help without a target in the prompt: the paper's base model knows both prompts."""
+"""Share of the `helping` rows without a target in the prompt, so that a model learns both prompts of SGS."""
 
 
 def nums_row(problem: Problem, domain: CountdownDomain) -> Row:
-    """Return `nums`, `target`: schema of `Jiayi-Pan/Countdown-Tasks-3to4`."""
+    """Return a row with `nums` and `target`, the schema of `Jiayi-Pan/Countdown-Tasks-3to4`."""
     return {"nums": list(problem.numbers), "target": problem.target}
 
 
 def ground_truth_row(problem: Problem, domain: CountdownDomain) -> Row:
-    """Return `prompt`, `target`, `nums`, `ground_truth`: schema of `asingh15/countdown_tasks_3to4`."""
+    """Return `prompt`, `target`, `nums` and `ground_truth`, the schema of `asingh15/countdown_tasks_3to4`."""
     prompt, numbers = domain.prove_row(problem)["prompt"], list(problem.numbers)
     return {"prompt": prompt, "target": problem.target, "nums": numbers, "ground_truth": nums_of(problem)}
 
 
 def solved_row(problem: Problem, domain: CountdownDomain) -> Row:
-    """Return `prompt`, `completion`, `numbers`, `target`: a demonstration for the prover's warm start; a bare solution
-    for the compact prompt, else a search in `<think>` and the solution in `<answer>`."""
+    """Return `prompt`, `completion`, `numbers`, `target`: a demonstration for the prover's warm start. The completion
+    is a bare solution for the compact prompt, else a search in `<think>` and the solution in `<answer>`."""
     row = domain.prove_row(problem)
     if domain.prover_prompt == "compact":
         text = compact_solution(problem, domain.rules)
@@ -51,9 +51,9 @@ def solved_row(problem: Problem, domain: CountdownDomain) -> Row:
 
 
 def move_rows(n: int, domain: CountdownDomain, seed: int, exclude: Collection[str] = ()) -> Iterator[tuple[int, Row]]:
-    """Yield the schema `moves`: for each move the size of the episode's problem, and a row with `prompt`,
-    `completion`, `numbers` (the remaining ones) and `target`. `n` episodes of the training side, sizes as often as the
-    domain lists them."""
+    """Yield, for each move of `n` episodes of the training split, the size of the episode's problem and a row of the
+    schema `moves`: `prompt`, `completion`, `numbers` (the remaining ones) and `target`. Sizes are drawn as often as
+    the domain lists them."""
     for episode in domain.demonstrations(n, seed, domain.operands or None, exclude):
         for row, text in episode:
             numbers = {name: row[name] for name in ("numbers", "target")}
@@ -61,10 +61,10 @@ def move_rows(n: int, domain: CountdownDomain, seed: int, exclude: Collection[st
 
 
 MOVES_SCHEMA = "moves"
-"""Schema with several rows per problem: `move_rows`, not an entry of ROW_SCHEMAS."""
+"""Name of the schema with several rows per problem, which `move_rows` builds; it is not in ROW_SCHEMAS."""
 
 UNSOLVED_SCHEMAS = frozenset({"nums", "ground_truth", "prover", "proposed"})
-"""Schemas that need no solution by the exact solver, so that problems in moves may have any size."""
+"""Schemas whose rows contain no solution, so that the exact solver's limit does not bound the number of operands."""
 
 
 def proposed_row(problem: Problem, domain: CountdownDomain) -> Row:
@@ -78,9 +78,9 @@ def _proposed(problem: Problem, domain: CountdownDomain) -> str:
 
 
 def helping_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
-    """Return `prompt`, `completion`, `numbers`, `target`: a demonstration for a conjecturer of problems that help with
-    `problem`; the columns hold the helping problem. One prompt in five does not show `problem`, so that a conjecturer
-    also knows the prompt without a target. kinds: `KINDS` or `STEPS`."""
+    """Return `prompt`, `completion`, `numbers`, `target`: a demonstration for a conjecturer of problems that help to
+    solve `problem`; the columns hold the helping problem. One prompt in five does not show `problem`, so that the
+    conjecturer also learns the prompt without a target. kinds: `KINDS` or `STEPS`."""
     helping = _helping(problem, domain, kinds)
     hidden = random.Random(f"no target|{problem.numbers}{problem.target}").random() < WITHOUT_TARGET
     prompt = domain.propose_row(target=None if hidden else problem)["prompt"]
@@ -88,7 +88,7 @@ def helping_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] 
 
 
 def variant_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
-    """Return the same for a conjecturer that sees `problem` with its solution (STP)."""
+    """Return the columns of `helping_row` for a conjecturer whose prompt shows `problem` with a solution (STP)."""
     helping = _helping(problem, domain, kinds)
     text = compact_solution(problem, domain.rules)
     given = text if domain.prover_prompt == "compact" else f"{OPEN} {text} {CLOSE}"
@@ -97,7 +97,7 @@ def variant_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] 
 
 
 def reviewed_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
-    """Return the same for a guide: the rubric's review of a problem that may help with `problem`."""
+    """Return the columns of `helping_row` for a guide: it reviews, by the rubric, a problem that may help."""
     helping = _helping(problem, domain, kinds)
     prompt = domain.helping.review_row(problem, helping)["prompt"]
     text = review_text(domain.helping.review(problem, helping), domain.conjecturer_prompt)
@@ -117,7 +117,7 @@ def _reply(prompt: Prompt, text: str) -> Prompt:
 
 
 WITH_A_TARGET = {"helping": helping_row, "variant": variant_row, "reviewed": reviewed_row}
-"""Schemas of problems that help with a target, each also in a version without distractors, such as `helping_steps`."""
+"""Schemas of problems that help to solve a target; each has a version without distractors, such as `helping_steps`."""
 
 ROW_SCHEMAS: Registry[Callable[[Problem, CountdownDomain], Row]] = Registry(
     "row schema",
@@ -135,7 +135,7 @@ ROW_SCHEMAS: Registry[Callable[[Problem, CountdownDomain], Row]] = Registry(
 
 
 def compact_solution(problem: Problem, rules: Rules = DEFAULT_RULES) -> str:
-    """Return a solution in tokens between single spaces, `( 3 + 5 ) * 7`. Raises DataError if there is none."""
+    """Return a solution as tokens separated by spaces, `( 3 + 5 ) * 7`. Raises DataError if there is none."""
     return _solution(problem, rules).text().replace("(", "( ").replace(")", " )")
 
 
@@ -160,7 +160,7 @@ def _solution(problem: Problem, rules: Rules) -> Node:
 
 
 def _dead_ends(problem: Problem, rules: Rules) -> list[str]:
-    """Return first steps after which the target is out of reach, chosen by the problem's key."""
+    """Return lines on first steps after which the target is out of reach; deterministic given the problem's key."""
     generator = random.Random(problem.key)
     numbers = problem.numbers
     steps = [(i, j, op) for i in range(len(numbers)) for j in range(len(numbers)) for op in "+-*" if i != j]

@@ -16,11 +16,11 @@ MAX_CHARS_LIMIT = 4096
 
 @dataclass(frozen=True)
 class Rules:
-    """Conditions of a right answer, and the scores. Raises ConfigError for other values.
+    """Conditions of a right answer, and the scores. Raises ConfigError for invalid values.
 
     Attributes:
-        integers_only: every division must be without remainder (off: `8 / (3 - 8 / 3)` is 24).
-        use_all: every number exactly once; off: at most once.
+        integers_only: no division may leave a remainder (if False, `8 / (3 - 8 / 3)` is 24).
+        use_all: every number is used exactly once; if False, at most once.
         answer_rule: which of several `<answer>` tags counts; "any" takes the best of the first 32. Over 800
           responses of one model last / first / any scored .359 / .395 / .4525, so that results are comparable under
           one rule only.
@@ -68,7 +68,7 @@ class Rules:
 
     @property
     def score_of_tags(self) -> float:
-        """Score of a malformed answer, in tags if the format has them."""
+        """Score of a malformed answer: `score_tagged` if that is set and answers have tags, else `score_invalid`."""
         return self.score_invalid if self.score_tagged is None or self.answer_format == "bare" else self.score_tagged
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Rules:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Rules":
-        """Return the rules that `to_dict` wrote, with defaults. Raises ConfigError for unknown ones."""
+        """Build rules from `to_dict`'s output; absent fields get defaults. Raises ConfigError for unknown fields."""
         known = [field.name for field in fields(cls)]
         unknown = [str(name) for name in values if name not in known]
         if unknown:

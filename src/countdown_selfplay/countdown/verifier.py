@@ -1,5 +1,5 @@
 """Verifier: maps a completion and a problem to a score with its reason. Exact, and safe on any input: no eval, no ast,
-no signal, no thread-local state; at most `max_chars` characters of expression are parsed. Answers are located by
+no signals, no thread-local state; at most `max_chars` characters of an expression are parsed. Answers are located by
 `find`, not by a regex, in time linear in the text's length."""
 
 from collections import Counter
@@ -29,7 +29,7 @@ MAX_ANSWERS_TRIED = 32
 
 
 class Reason(StrEnum):
-    """Reason of an answer's score. The first has `score_correct`, the next four `score_wrong`, the rest
+    """Reason for an answer's score. The first gives `score_correct`, the next four `score_wrong`, the others
     `score_invalid`, or `score_tagged` if that is set and there is a tag."""
 
     CORRECT = "correct"
@@ -39,9 +39,9 @@ class Reason(StrEnum):
     WRONG_NUMBERS = "wrong_numbers"
     """A well-formed expression that reuses, leaves out or adds a number."""
     DIVISION_BY_ZERO = "division_by_zero"
-    """The right numbers, but a divisor is zero."""
+    """The numbers are right, but a divisor is zero."""
     NOT_AN_INTEGER = "not_an_integer"
-    """The right numbers, but a division leaves a remainder and the rules ask for integers."""
+    """The numbers are right, but a division leaves a remainder and the rules require integers."""
     NO_ANSWER = "no_answer"
     """There is no complete answer tag."""
     ANSWER_IN_THINKING = "answer_in_thinking"
@@ -63,13 +63,13 @@ class Reason(StrEnum):
 
 
 class MoveReason(StrEnum):
-    """Reason why an episode of moves (moves.py) ended wrong, besides those of Reason for a text without a move. The
-    first has `score_invalid` (with tags `score_tagged`, if that is set), the rest `score_wrong`."""
+    """Reason why an episode of moves (moves.py) failed, besides those of Reason for a text without a move. The first
+    gives `score_invalid` (or `score_tagged`, if that is set and answers have tags), the others `score_wrong`."""
 
     GRAMMAR = "grammar"
-    """Not of the form `6 * 4 = 24`: other words, two moves, text after the move, a leading zero."""
+    """A text that does not have the form `6 * 4 = 24`: other words, two moves, text after the move, a leading zero."""
     OPERAND = "operand"
-    """A number that is absent, or one that occurs once used twice."""
+    """A number that is absent, or that occurs once and is used twice."""
     RANGE = "range"
     """The operation has no legal result: a fraction, less than 1, or more than `value_high`."""
     ARITHMETIC = "arithmetic"
@@ -91,8 +91,8 @@ WELL_FORMED: frozenset[Reason | MoveReason] = frozenset(
 
 
 class Verdict(NamedTuple):
-    """Result of verification. score, reason; expression: the answer as written, None if absent or too long; value:
-    exact, None unless the expression has one; n_answers: complete answers in the text (1 for a bare expression)."""
+    """Result of verification. expression: the answer as written, None if absent or too long; value: its exact value,
+    None if it has none; n_answers: number of complete answers in the text (1 for a bare expression)."""
 
     score: float
     reason: Reason | MoveReason
@@ -107,8 +107,8 @@ class Verdict(NamedTuple):
 
     @property
     def vote(self) -> str | None:
-        """Identity of an answer for a majority: the exact value of a legal expression, the text of one that breaks a
-        rule of the problem (so that it never shares the vote of a right answer), None if it is not an expression."""
+        """Key of an answer in a majority vote: the exact value of a legal expression, the text of one that breaks a
+        rule of the problem (so that it never counts with a right answer), None if it is not an expression."""
         if self.reason in (Reason.CORRECT, Reason.WRONG_VALUE, MoveReason.MISSED):
             return str(self.value)
         if self.reason in WELL_FORMED and self.expression is not None:
@@ -176,7 +176,7 @@ def _has_the_numbers(answer: str, problem: Problem, rules: Rules) -> bool:
 
 
 def _rank(verdict: Verdict) -> int:
-    """Return the order of merit under the rule "any", by reason and not by score, which a user may change."""
+    """Return the rank of a verdict under the rule "any", 0 the best, by reason, because users may change scores."""
     return 0 if verdict.correct else 1 if verdict.reason in _WRONG else 2
 
 
@@ -195,7 +195,7 @@ def _judge(answer: str, problem: Problem, rules: Rules, n_answers: int) -> Verdi
 
 
 def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[int, int] | None]:
-    """Return the reason, and the value as (numerator, denominator) if any. `text` is not empty or too long."""
+    """Return the reason, and the value as (numerator, denominator) or None. `text` is neither empty nor too long."""
     quick = in_whole_numbers(text) if len(text) <= SHORT else None
     if quick is not None and _numbers_match(quick[1], problem.numbers, rules.use_all):
         total = quick[0]
@@ -243,7 +243,7 @@ def _sorted_texts(numbers: tuple[int, ...]) -> list[str]:
 
 @lru_cache(maxsize=1 << 12)
 def _fraction(numerator: int, denominator: int) -> Fraction:
-    """Return a Fraction, cached for targets: making one takes as long as parsing an expression."""
+    """Return a Fraction, from a cache: to construct one takes as long as to parse an expression."""
     return Fraction(numerator, denominator)
 
 
@@ -302,8 +302,8 @@ def outside_thinking(text: str) -> list[str]:
 
 def only_answer(text: str) -> str | None:
     """Return the answer of a text whose only tags are one answer and, before it, one thinking part, as in most
-    responses; None for other texts, for which the two adjacent functions decide. Searches single characters, several
-    times faster than whole tags."""
+    responses; None for other texts, for which `answers_in` decides. Searches for single characters, several times
+    faster than for whole tags."""
     close = text.rfind("<")
     begin = text.rfind("<", 0, close) if close > 0 else -1
     if begin < 0 or not text.startswith(CLOSE, close) or not text.startswith(OPEN, begin):
@@ -319,8 +319,8 @@ def only_answer(text: str) -> str | None:
 
 
 def tagged_answers(text: str) -> list[str]:
-    """Return the contents of all complete `<answer>` tags, in order; of nested tags the innermost, of unclosed ones
-    none. Every close tag is paired with the last open tag since the previous close, so that a mention of the tag in
-    the text has no effect. Each character is examined a constant number of times."""
+    """Return the contents of all complete `<answer>` tags, in order: those of the innermost of nested tags, and none
+    of unclosed ones. Every close tag is paired with the last open tag since the previous close, so that mentions of
+    the tag in the text have no effect. Each character is examined a constant number of times."""
     pieces = text.split(CLOSE)
     return [piece[at + len(OPEN) :] for piece in pieces[:-1] if (at := piece.rfind(OPEN)) >= 0]

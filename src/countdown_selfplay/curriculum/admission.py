@@ -23,15 +23,15 @@ RATES_LIMIT = 64
 
 @dataclass
 class Archive:
-    """JSON state of propose_and_solve."""
+    """State of the game propose_and_solve, as plain JSON."""
 
     rounds: int = 0
     starved_rounds: int = 0
-    """Number of these without a played proposal."""
+    """Number of rounds without a played proposal."""
     last_played: dict[str, int] = field(default_factory=dict)
     """Problem key -> last round in which it was played, within the novelty window."""
     solved: dict[str, int] = field(default_factory=dict)
-    """Problem key -> correct answers so far, at most an objective's limit; empty without a limit."""
+    """Problem key -> number of correct answers so far, at most an objective's limit; empty without a limit."""
     played: list[str] = field(default_factory=list)
     """Distinct keys of the last played proposals, oldest first, at most PLAYED_LIMIT."""
     recent_rates: list[float] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Archive:
 def examine(
     domain: OpenDomain[Any], texts: Sequence[str], requests: Sequence[Mapping[str, Any]], by: str | None = None
 ) -> list[Proposal]:
-    """Parse proposals and check them with the domain; a process examines its share in one batch."""
+    """Parse proposals and check them with the domain, all proposals of a process in one batch."""
     parsed = domain.parse(texts)
     readable = [i for i, proposal in enumerate(parsed) if proposal.problem is not None]
     checked = domain.check([parsed[i].problem for i in readable], [requests[i] for i in readable])
@@ -137,10 +137,10 @@ def admit(
 def dealt(
     admission: Admission, proposals: Sequence[Proposal], asks: Sequence[Mapping[str, Any]], turn: int
 ) -> Admission:
-    """Return the problems in the order in which they get slots: one per type of request in turn, beginning with
-    `asks[turn]`, so that no type is favoured by its row. A request that is listed twice has two turns; others follow.
-    Within a type the players alternate, beginning with another one each round. With a single type and player the order
-    is that of the rows."""
+    """Return the admission with its problems in the order in which they get slots: one per type of request in turn,
+    beginning with `asks[turn]`, so that row order favours no type. A request that is listed twice has two turns;
+    others follow. Within a type the players alternate, beginning with another player each round. With one type and
+    player the order is that of the rows."""
     order = [repr(ask) for ask in asks]
     order += dict.fromkeys(repr(p.request) for p in proposals if repr(p.request) not in order)
     players = list(dict.fromkeys(p.by for p in proposals))
@@ -171,13 +171,13 @@ def slots_filled(admitted: int, slots: int, anchor_fraction: float, fill: str, m
     """Return the number of proposals and of anchor problems that are played, at most `slots` together.
 
     Rules of `fill`:
-        anchor: proposals within the share that `anchor_fraction` leaves, anchors in every other slot.
+        anchor: proposals in at most the share of slots that `anchor_fraction` leaves, anchors in all remaining slots.
         truncate: bug of Allen and Ståblein (section 5.2), for replication: the proposals are reduced to a multiple of
           the accumulation factor, so that with 1-7 of them and a factor of 8 none is played (71% of the steps of that
           run). Anchors have only their share; the rest stays empty.
-        keep_all: the authors' fix: every proposal is played, and anchors are at least `anchor_fraction` of the batch,
-          if that is not 0 at least `multiple`, and fill it to a multiple: with a half and 8, n proposals get max(n, 8)
-          anchors, rounded up.
+        keep_all: the authors' fix: every proposal is played, and anchors are at least `anchor_fraction` of the batch
+          (and at least `multiple` unless that is 0) and fill the batch to a multiple of `multiple`: with 0.5 and 8, n
+          proposals get max(n, 8) anchors, rounded up.
         none: proposals only; requires a fraction of 0.
     """
     anchor_slots = round(anchor_fraction * slots)

@@ -1,5 +1,5 @@
 """Collapse guard on the metrics of rounds, and a check that the first rounds' texts are readable: a role that does not
-know its format learns from noise. Callbacks act on the results."""
+know its format gets no useful signal. Callbacks act on the results."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class CollapseGuard:
 
     A range applies to the mean over the last `window` rounds with the metric; a later one without it counts as its
     `absent`, if that is set. `in_a_row` counts rounds above 0; a value that is not finite trips at once. `healthy` is
-    False from the first round that alone violates a rule: checkpoints until it holds are not used for a rollback."""
+    False from the first round whose values violate a rule until none does: rollbacks skip checkpoints of that time."""
 
     metrics: Sequence[Metric] = ()
     window: int = 10
     trips: Mapping[str, Range] = field(default_factory=dict)
-    """Metric name -> range that replaces the declared one; without a bound it lifts `in_a_row` too."""
+    """Metric name -> range that replaces the declared one; an unbounded range disables `in_a_row` too."""
     healthy: bool = True
     in_a_row: dict[str, int] = field(default_factory=dict)
     history: dict[str, deque[float]] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class CollapseGuard:
 
 @dataclass
 class ConjecturerGuard:
-    """Guard of Allen and Ståblein as in their text (section 3.2): a conjecturer whose parseable rate in the current
+    """Guard as in the text of Allen and Ståblein (section 3.2): a conjecturer whose parseable rate in the current
     round is below `lowest` is rolled back alone (training/store.py). State: the number of such rollbacks, and whether
     the newest weights are healthy."""
 
@@ -136,7 +136,7 @@ ROUNDS = 3
 
 
 class Legibility:
-    """Checks the metrics that are declared `legible` by their means over the first `rounds` rounds, once per run."""
+    """Check of the metrics that are declared `legible`: their means over the first `rounds` rounds, once per run."""
 
     def __init__(self, metrics: Iterable[Metric], rounds: int = ROUNDS) -> None:
         self.metrics, self.rounds = [metric for metric in metrics if metric.legible], rounds
@@ -154,7 +154,7 @@ class Legibility:
         return self.judge() if number == self.rounds else None
 
     def judge(self) -> str | None:
-        """Return one warning on unreadable texts with the remedy; None if all are readable, and later."""
+        """Return a warning on unreadable texts with the remedy; None if all are readable, and at later calls."""
         means = {name: math.fsum(values) / len(values) for name, values in self.seen.items() if values}
         below = [metric for metric in self.metrics if means.get(metric.name, 1.0) < LEAST]
         known, self.judged = self.judged, True

@@ -33,9 +33,9 @@ class Anchors:
     """Problems of a run."""
 
     rows: Dataset
-    """Data set from which anchors are drawn, as the data loader repeats it."""
+    """Data set from which the data loader draws anchors."""
     held_out: Dataset | None
-    """Rows of the evaluation."""
+    """Rows for evaluation, or None."""
     listed: list[str]
     """Keys of the data set's problems, in its order."""
     keys_held_out: frozenset[str]
@@ -44,8 +44,8 @@ class Anchors:
 def run_anchors(
     args: Any, domain: Domain[Any], train: Dataset | None, held_out: Dataset | None, as_targets: bool
 ) -> Anchors:
-    """Return the problems of a run. Raises DataError for a bad row, and if a round draws more than there are.
-    `as_targets`: whether the proposer chooses from the whole set, in which a problem counts once."""
+    """Return the problems of a run. Raises DataError for an invalid row, and if a round draws more rows than there
+    are. `as_targets`: whether the proposer chooses from the whole data set, in which equal problems count once."""
     if isinstance(held_out, Mapping):
         raise ConfigError("`eval_dataset` is a dict of data sets; pass one, and hand the others to evaluate().")
     eval_rows = None if held_out is None else anchor_dataset(held_out, domain, args.seed)
@@ -67,13 +67,13 @@ def run_anchors(
 def anchor_dataset(
     dataset: Dataset | None, domain: Domain[Any], seed: int, held_out: frozenset[str] | None = None
 ) -> Dataset:
-    """Return rows of the domain's `prove_row`, rendered from the problem whatever the source's prompt column says,
-    with the source's other columns. Raises DataError, which names row and column, for a row without a problem.
+    """Return rows of the domain's `prove_row`, rendered from the problem (a prompt column is ignored), with the other
+    columns of `dataset`. Raises DataError, which names row and column, for a row without a problem.
 
     Args:
-        source: Rows. None: problems from the domain's generator, reproducible from `seed`, not held out and
+        dataset: Rows. None: problems from the domain's generator, deterministic given `seed`, not held out and
           not in `held_out`.
-        held_out: Keys of the evaluation's problems. None: the source holds these, and their ranges are not checked.
+        held_out: Keys of the evaluation's problems. None: `dataset` holds these, and their ranges are not checked.
     """
     if dataset is None:
         if domain.random is None:
@@ -90,8 +90,8 @@ def anchor_dataset(
 
 
 def _rendered(rows: Any, domain: Domain[Any], rendered: bool) -> Iterator[dict[str, Any]]:
-    """Yield the rows, and log the first one out of range unless `rendered`. It is played: a data set may be harder
-    than proposals (--number_high of the study)."""
+    """Yield the rows, and log the first one out of range unless `rendered`. Such rows are still played: a data set may
+    be harder than proposals (--number_high of the study)."""
     columns = domain.columns
     for index, row in enumerate(rows):
         problem = domain.problem(row, index)
@@ -111,12 +111,12 @@ def listed_keys(rows: Dataset, domain: Domain[Any]) -> list[str]:
 
 
 def problem_keys(rows: Dataset | None, domain: Domain[Any]) -> frozenset[str]:
-    """Return the keys of the problems in a data set; none for None."""
+    """Return the keys of the problems in a data set; empty for None."""
     return frozenset() if rows is None else frozenset(listed_keys(rows, domain))
 
 
 def check_enough(rows: Dataset, args: Any) -> None:
-    """Raise DataError if a round draws more distinct problems than there are."""
+    """Raise DataError if a round draws more problems than there are rows."""
     needed = args.problems_per_round
     if len(rows) < needed:
         raise DataError(
@@ -126,7 +126,7 @@ def check_enough(rows: Dataset, args: Any) -> None:
 
 
 def repeated(rows: Dataset, args: Any) -> Dataset:
-    """Repeat the rows for the data loader's rounds, for a proposer that chooses from the whole set."""
+    """Repeat the rows until they fill a round of the data loader, for a proposer that chooses from all of them."""
     if not len(rows):
         return rows
     times = -(-args.problems_per_round // len(rows))
@@ -134,7 +134,7 @@ def repeated(rows: Dataset, args: Any) -> Dataset:
 
 
 def warn_twice(listed: list[str]) -> None:
-    """Log how many rows of a set of targets are merged: a problem is one target, whatever the order of its numbers."""
+    """Log how many rows repeat the key of an earlier target: they are merged, whatever the order of their numbers."""
     counts = Counter(listed)
     if twice := [key for key, count in counts.items() if count > 1]:
         shown = ", ".join(twice[:3]) + (", ..." if len(twice) > 3 else "")
@@ -145,10 +145,10 @@ def warn_twice(listed: list[str]) -> None:
 
 
 class RoundBatches(Sampler[list[int]]):
-    """Row indices of each round, once for each process: all of them read the anchors of the whole round. The order of
-    an epoch depends on (seed, epoch) alone: TRL seeds its generator once per process, and a resumed run would repeat
-    the first epoch's order. `rounds_done`: called when an epoch begins. accelerate 1.15 has a `set_epoch`, which does
-    not reach the sampler if several processes resume inside an epoch (its loader then wraps the batches twice)."""
+    """Sampler of each round's row indices, once per process: all read the anchors of the whole round. The order of an
+    epoch depends on (seed, epoch) alone: TRL seeds its generator once per process, and a resumed run would repeat the
+    first epoch's order. `rounds_done`: called when an epoch begins. accelerate 1.15 has a `set_epoch`, which does not
+    reach the sampler if several processes resume inside an epoch (its loader then wraps the batches twice)."""
 
     drop_last = True  # accelerate shares the batches among processes, and reads this and batch_size
 
@@ -174,7 +174,7 @@ class RoundBatches(Sampler[list[int]]):
 
 
 class RowBatch(list[dict[str, Any]]):
-    """Rows that no loader searches for tensors: accelerate walks through every entry of every other list."""
+    """List of rows in which accelerate does not search for tensors: it visits every entry of any other list."""
 
     def to(self, *args: Any, **kwargs: Any) -> RowBatch:
         return self
@@ -196,7 +196,7 @@ def rounds_loader(args: Any, rows: Dataset, rounds_done: Callable[[], int], shuf
 
 
 def planned_rounds(args: Any, rows: Dataset) -> int:
-    """Return the last round, as the Trainer computes it from `max_steps` or `num_train_epochs`."""
+    """Return the number of rounds, as the Trainer computes it from `max_steps` or `num_train_epochs`."""
     if args.max_steps > 0:
         return int(args.max_steps)
     return math.ceil(args.num_train_epochs * (len(rows) // args.problems_per_round))

@@ -107,8 +107,8 @@ def _is_empty(path: Path) -> bool:
 
 
 def checked_problems(domain: Domain[P], rows: Iterable[Mapping[str, Any]], source: str) -> list[P]:
-    """Return the problems of a data set's rows. If the domain has `unreadable`, the number of such problems and the
-    first one are logged; they stay in the data set."""
+    """Return the problems of a data set's rows. A warning gives the number of those that the domain finds
+    `unreadable`, and the first; they stay in the data set."""
     problems = [domain.problem(row, i) for i, row in enumerate(rows)]
     unread = domain.unreadable(problems)
     if unread:
@@ -121,8 +121,8 @@ def checked_problems(domain: Domain[P], rows: Iterable[Mapping[str, Any]], sourc
 
 
 def held_out_problems(script: Any, domain: Domain[P]) -> list[P]:
-    """Return the problems of `eval_dataset_name`, or of the domain's held-out side; at most `eval_problems` of them,
-    where 0 means all of a data set's and none of the domain's. With `eval_rungs` the same number of each."""
+    """Return the problems of `eval_dataset_name`, or of the domain's held-out split; at most `eval_problems` of them,
+    where 0 means all of a data set's and none of the domain's. With `eval_rungs`, equally many of each rung."""
     if script.eval_rungs is not None:
         rungs = list(dict.fromkeys(script.eval_rungs))
         return held_out_by_rung(domain, rungs, script.eval_problems // len(rungs), "`eval_rungs`")
@@ -135,8 +135,8 @@ def held_out_problems(script: Any, domain: Domain[P]) -> list[P]:
 
 
 def data_sets(script: Any, domain: Domain[P]) -> dict[str, Any]:
-    """Return the `train_dataset` and `eval_dataset` of a trainer, as in DataArguments. train_dataset None: the domain
-    makes its problems; eval_dataset None: `eval_problems` is 0. Raises DataError for unreadable rows."""
+    """Return the arguments `train_dataset` and `eval_dataset` of a trainer, from DataArguments. train_dataset None:
+    the domain generates problems; eval_dataset None: `eval_problems` is 0. Raises DataError for unreadable rows."""
     train = None
     if script.dataset_name is not None:
         train = load_problem_rows(script.dataset_name, script.dataset_train_split)

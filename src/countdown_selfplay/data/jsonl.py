@@ -1,4 +1,4 @@
-"""Readers of JSON and JSONL objects with required fields, and of Parquet. Faults are DataErrors."""
+"""Readers of JSON and JSONL objects with required fields, and of Parquet. They raise DataError for invalid files."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ _WORDS |= {bool: "true or false", type(None): "null"}
 
 
 def json_lines(path: Path, cure: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each line that is not blank. `cure`: end of an error message."""
+    """Yield (line number, object) of each line that is not blank. Raises DataError, whose message ends in `cure`."""
     try:
         with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):
@@ -25,7 +25,7 @@ def json_lines(path: Path, cure: str = "") -> Iterator[tuple[int, dict[str, Any]
 
 
 def json_file(path: Path, cure: str = "", **fields: type) -> dict[str, Any]:
-    """Return the single object of a file, on any number of lines, with `fields` of these types."""
+    """Return the single object of a file, on any number of lines. `fields`: required fields and their types."""
     try:
         fields_read = _object(path.read_bytes(), fields)
     except OSError as error:
@@ -61,7 +61,7 @@ def json_rows(path: Path, cure: str = "") -> list[dict[str, Any]]:
 
 
 def json_object(line: str | bytes, path: Path, number: int, cure: str = "", **fields: type) -> dict[str, Any]:
-    """Return the object of one line, with `fields` of these types."""
+    """Return the object of one line. `fields`: required fields and their types."""
     row = _object(line.strip(), fields)
     if isinstance(row, str):
         raise DataError(f"'{path}', line {number}: this is not {_wanted(fields)} ({row}){cure and '; ' + cure}.")
@@ -70,7 +70,7 @@ def json_object(line: str | bytes, path: Path, number: int, cure: str = "", **fi
 
 @contextmanager
 def json_shape(path: Path, what: str, cure: str, **fields: type) -> Iterator[dict[str, Any]]:
-    """Yield the object of a file; a missing value or another type that the block meets is a DataError too. `what`:
+    """Yield the object of a file; convert errors of the with-block about missing values or types to DataError. `what`:
     expected content, such as "the round in which each problem was solved"."""
     content = json_file(path, cure, **fields)
     try:
@@ -95,7 +95,7 @@ def _object(text: str | bytes, fields: Mapping[str, type]) -> dict[str, Any] | s
 
 
 def _parsed(text: str | bytes) -> Any:
-    """Return the value of a JSON text; for invalid JSON, or a string, a sentence."""
+    """Return the value of a JSON text, or a str that describes the fault: invalid JSON, or a string as value."""
     try:
         value = json.loads(text)
     except RecursionError:
@@ -121,7 +121,7 @@ def lacking(row: Mapping[str, Any], fields: Mapping[str, type]) -> str | None:
 
 
 def parquet_rows(path: Path, columns: Sequence[str] | None = None, cure: str = "") -> list[dict[str, Any]]:
-    """Return the rows, or some of their columns. `cure`: remedy for an unreadable file."""
+    """Return the rows of a Parquet file, all columns or `columns`. `cure`: remedy for an unreadable file."""
     import pyarrow.parquet
 
     try:

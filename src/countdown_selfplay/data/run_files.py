@@ -1,4 +1,4 @@
-"""Files of a run folder: written atomically, appended by whole lines, moved aside and never deleted."""
+"""Files of a run folder: written atomically, extended by whole lines, moved aside and never deleted."""
 
 import errno
 import json
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 ROLES_FILE = "countdown_selfplay.json"
 """File with the roles of the weights in its folder, so that `eval` does not score a conjecturer as a prover."""
 BASE = "base_of_adapters"
-"""Folder of the base of a run's adapters that has no other folder or hub id."""
+"""Folder for the base model of a run's adapters, if it has no other folder or hub id."""
 ROLLBACKS = "rollbacks.jsonl"
 GOING_BACK = ".going_back.json"
 _PHASES: dict[str, dict[str, type]] = {"play": {"samples": int}, "train": {"role": str, "rows": int}}
@@ -42,7 +42,7 @@ def checkpoint_folders(output: Path) -> list[Path]:
 
 
 def numbered_folders(folder: Path, what: str) -> list[tuple[int, Path]]:
-    """Return (n, folder/NAME-n) of all existing ones, by ascending n."""
+    """Return (n, path) of all existing folders `<what>-<n>` in `folder`, by ascending n."""
     matches = [(re.fullmatch(rf"{what}-(\d+)", p.name), p) for p in folder.glob(f"{what}-*") if p.is_dir()]
     return sorted((int(match[1]), place) for match, place in matches if match)
 
@@ -86,7 +86,7 @@ def _unwritable(path: Path, error: OSError) -> RunFolderError:
 
 
 def disk_was_full(error: BaseException | None) -> bool:
-    """Return whether `error`, or one of its causes, reports a full disk or quota, also in words."""
+    """Return whether `error`, or one of its causes, reports a full disk or quota, by its errno or in its text."""
     while error is not None:
         number = error.errno if isinstance(error, OSError) else None
         if any(number == n or f"(os error {n})" in str(error) for n in (errno.ENOSPC, errno.EDQUOT)):
@@ -96,9 +96,9 @@ def disk_was_full(error: BaseException | None) -> bool:
 
 
 def read_lines(path: Path, **fields: type) -> list[dict[str, Any]]:
-    """Return the records of a log of this library, [] if there is none. An unfinished last line of an interrupted
-    process is left out, as is a line that `discard_lines` would drop for it. Raises DataError for any other line that
-    is not a record with `fields` of these types."""
+    """Return the records of a log of this library, [] if the file is absent. An unfinished last line, left by an
+    interrupted write, is skipped. Raises DataError for any other line that is not a record with `fields` of these
+    types, which are given by name."""
     return _records(path, path.read_bytes().split(b"\n")[:-1], fields) if path.exists() else []
 
 
@@ -120,8 +120,8 @@ def read_phases(path: Path) -> list[dict[str, Any]]:
 
 
 def discard_lines(path: Path, step: int, field: str = "step") -> None:
-    """Move the lines beyond `step` to `<name>.discarded.jsonl`, with an unfinished last line, so that no step occurs
-    twice. `field`: holds a line's step, or the name of its checkpoint."""
+    """Move the lines of steps after `step`, and an unfinished last line, to `<name>.discarded.jsonl`, so that no step
+    occurs twice after a resume. `field`: field with a line's step, or with the name of its checkpoint."""
     if not path.exists():
         return
     *lines, torn = path.read_bytes().split(b"\n")
@@ -135,7 +135,7 @@ def discard_lines(path: Path, step: int, field: str = "step") -> None:
 
 
 def discard_logs(output: Path, step: int) -> None:
-    """Reset the logs of a run folder to `step`."""
+    """Discard the lines of all logs of a run folder after `step`."""
     for name in ("metrics", "samples"):
         discard_lines(output / f"{name}.jsonl", step)
     discard_lines(output / ROLLBACKS, step, field="to")
@@ -154,8 +154,8 @@ def set_aside(output: Path, paths: Iterable[Path], name: str) -> Path | None:
 
 
 def set_run_aside(output: Path) -> Path | None:
-    """Move all files of an earlier run to previous-<n>, checkpoints first: a new run must not resume from another's
-    checkpoints, and an interruption must not leave these without their logs."""
+    """Move all files of an earlier run to previous-<n>, checkpoints first: a new run must not resume from old
+    checkpoints, even if the move is interrupted."""
     paths = [*output.glob(".old-checkpoint-*"), *checkpoint_folders(output), *output.glob("abandoned-*")]
     paths += output.glob(f"{BASE}*")
     files = [output / name for name in _OF_A_RUN]
@@ -168,7 +168,7 @@ def set_run_aside(output: Path) -> Path | None:
 
 
 def check_run(folder: Path) -> None:
-    """Raise ConfigError, which names runs in the folder, unless it is the folder of a run."""
+    """Raise ConfigError, which names runs inside the folder, unless the folder is that of a run."""
     if not (folder / "run.json").is_file():
         inside = sorted(path.parent for path in folder.glob("*/run.json")) if folder.is_dir() else []
         hint = f"; in it there are {', '.join(map(str, inside[:4]))}" if inside else ""

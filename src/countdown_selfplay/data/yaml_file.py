@@ -1,4 +1,4 @@
-"""Reader of a user's YAML file, with one sentence per fault."""
+"""Reader of a user's YAML file; a ConfigError describes each fault in one sentence."""
 
 import math
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def read_settings(path: str, recipes: Sequence[str]) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Loader that refuses a repeated key, as the YAML standard does; PyYAML takes the last."""
+    """Loader that refuses a repeated key, as the YAML standard does; PyYAML keeps the last value."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -81,8 +81,8 @@ def _fault(error: Exception) -> str:
 
 
 def _measured(value: Any, path: str, known: dict[int, tuple[float, float]]) -> tuple[float, float]:
-    """Return the number of values in a value, and its depth. known: results of lists and mappings by `id`; one in
-    progress counts as infinite, as does one that contains itself."""
+    """Return the number of values in a value, and its depth. known: results of lists and mappings by `id`, infinite
+    while they are computed, which detects a value that contains itself."""
     if isinstance(value, str) and "\0" in value:
         raise ConfigError(f"{path}: {value!r:.60} holds the character NUL, which no name or path can; remove it.")
     if not isinstance(value, dict | list | tuple | set):

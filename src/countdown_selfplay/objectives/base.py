@@ -17,7 +17,7 @@ Normalization = Literal["sequence", "sequence_mean", "token", "group", "length_c
 
 @dataclass(frozen=True)
 class LossInputs:
-    """One micro-batch of one role.
+    """Inputs of an objective's loss: one micro-batch of one role.
 
     Attributes:
         logps_BT: log-probabilities of the sampled tokens under the current weights, with gradient.
@@ -53,12 +53,12 @@ class LossInputs:
 
     @property
     def first_B(self) -> torch.Tensor:
-        """One row of each completion that has a trained token, (B) bools, for counts."""
+        """Mask of one row per completion with a trained token, (B) bools, to count completions."""
         return first_B(self.mask_BT, self.sequence_B)
 
 
 def first_B(mask_BT: torch.Tensor, sequence_B: torch.Tensor | None) -> torch.Tensor:
-    """Return the first row of each completion with a token in the mask, (B) bools."""
+    """Return a mask of the first row of each completion that has a token in `mask_BT`, (B) bools."""
     trained_B = mask_BT.any(1)
     if sequence_B is None:
         return trained_B
@@ -70,7 +70,7 @@ def first_B(mask_BT: torch.Tensor, sequence_B: torch.Tensor | None) -> torch.Ten
 
 
 def of_completion(values_B: torch.Tensor, sequence_B: torch.Tensor | None) -> torch.Tensor:
-    """Return sums of `values_B` over rows with equal numbers, (B); the values without numbers."""
+    """Return sums of `values_B` over rows with equal numbers in `sequence_B`, (B); if that is None, `values_B`."""
     if sequence_B is None:
         return values_B
     _, place_B = sequence_B.unique(return_inverse=True)
@@ -90,7 +90,7 @@ class Replay:
     """Settings of an objective that trains on kept samples in place of the round's.
 
     Attributes:
-        rounds: number of rounds that a selected sample is kept, including its own; None: unlimited.
+        rounds: number of rounds for which a selected sample is kept, including the first; None: unlimited.
         solved_limit: number of correct answers after which a problem is not trained on, and not played if others are
           available; None: no limit.
         capacity: largest number of kept samples; the newest stay.
@@ -114,8 +114,8 @@ class Replay:
 
 
 class BaseObjective(Stateless):
-    """Selection, advantages and loss of a role; one instance per role. A subclass implements `advantages` and `loss`;
-    by default every sample is selected and there is no state."""
+    """Base class of objectives: selection, advantages and loss of a role, one instance per role. A subclass implements
+    `advantages` and `loss`; by default every sample is selected and there is no state."""
 
     # Normalisation of the token sum (`normalise`). The KL term is normalised in the same way,
     # so that its weight against the policy term does not depend on length.
@@ -145,7 +145,7 @@ class BaseObjective(Stateless):
         raise NotImplementedError
 
     def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
-        """Return the trained samples, (P, G) bools. The others are not part of any mean of the loss."""
+        """Return which samples are trained on, (P, G) bools. The others are not part of any mean of the loss."""
         return torch.ones_like(rewards_PG, dtype=torch.bool)
 
     def observe(self, mean_reward: float | None) -> None:
@@ -172,7 +172,7 @@ def checked_advantages(
 def selected(
     objective: Objective, role: str, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None
 ) -> torch.Tensor:
-    """Return `objective.select`, one bool per sample."""
+    """Return `objective.select`. Raises ConfigError unless it is one bool per sample."""
     bools = objective.select(rewards_PG, correct_PG)
     if not isinstance(bools, torch.Tensor) or bools.shape != rewards_PG.shape or bools.dtype != torch.bool:
         raise ConfigError(

@@ -10,7 +10,7 @@ from .grpo import group_advantages
 
 
 class CISPO(BaseObjective):
-    """A_i = (v_i - mean) / std over the group; loss = -E_x (1 / sum_i |y_i|) sum_i sum_t sg(w_it) A_i log pi(y_it).
+    """CISPO: A_i = (v_i - mean) / std per group; loss = -E_x (1 / sum_i |y_i|) sum_i sum_t sg(w_it) A_i log pi(y_it).
 
     w_it = pi(y_it) / mu(y_it) per token, clipped to [1 - epsilon_low, 1 + epsilon_high] = [0, 4] (SGS: 1 and 3) and
     constant in the gradient, so that clipped tokens keep their gradient, unlike in PPO. The mean is over all tokens of

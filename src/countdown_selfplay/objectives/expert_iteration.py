@@ -13,7 +13,7 @@ from .base import BaseObjective, LossInputs, LossOutput, Normalization, Replay, 
 
 
 class ExpertIteration(BaseObjective):
-    """loss = -E over the correct answers of the last `rounds` rounds of (1/|y|) sum_t log pi(y_t).
+    """Expert iteration: loss = -E over correct answers of the last `rounds` rounds of (1/|y|) sum_t log pi(y_t).
 
     A step trains on as many kept answers as a round has, drawn without repetition if there are more; with fewer the
     mean is over the available ones. Only correctness selects. Degenerate: no correct answer -> loss 0. SGS: rounds 3,
@@ -23,8 +23,8 @@ class ExpertIteration(BaseObjective):
     available. all_kept: train on every kept answer. per_token: one mean over all tokens, as in cross-entropy, in place
     of a mean over answers. reuse: mean number of uses of each right answer, in steps of the role's
     `sequences_per_step` answers drawn from the newest `capacity`; right answers add optimizer steps, up to
-    `steps_per_round` per round, and the remainder waits. With it, kept answers stay (rounds None), no problem is
-    skipped unless these are given, and samples are not scored again, so that `sampled_entropy` is not logged.
+    `steps_per_round` per round, and the remainder waits. With it, the default values of rounds and solved_limit mean
+    no limit, and samples are not scored again, so that `sampled_entropy` is not logged.
     per_problem: largest number of distinct right answers per problem and round."""
 
     normalization: Normalization = "sequence_mean"
@@ -84,8 +84,8 @@ class ReST(ExpertIteration):
     and trains by the language-modelling loss, a mean over tokens (Wang et al., section 3; Gulcehre et al. 2023). No
     problem is skipped.
 
-    The paper retrains from the initial model on the accumulated set in each of its two iterations; here the set
-    accumulates over rounds and training continues from the current weights (the online form).
+    Wang et al. retrain from the initial model on the accumulated samples in each of two iterations; here samples
+    accumulate over rounds and training continues from the current weights (the online form).
 
     tau: Wang et al. use .5 (prover, helpful critic) and .75 (misleading critic). capacity: largest number of kept
     samples, the newest. rounds: 1 trains on the round's samples alone (the update of Multimodal LLM Self-Play).

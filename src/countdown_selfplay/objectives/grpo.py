@@ -8,7 +8,7 @@ from ..registry import Amount, Share
 from .base import BaseObjective, LossInputs, LossOutput, Normalization, normalise, spread
 
 STD_EPS = 1e-4
-"""Added to a group's standard deviation, as in TRL; the paper adds nothing."""
+"""Constant added to a group's standard deviation, as in TRL; the authors of GRPO add none."""
 
 
 def group_advantages(rewards_PG: torch.Tensor, scale: bool) -> torch.Tensor:
@@ -26,7 +26,7 @@ def group_advantages(rewards_PG: torch.Tensor, scale: bool) -> torch.Tensor:
 
 
 class GRPO(BaseObjective):
-    """A_i = (r_i - mean) / std over the group; loss = -(1/N) sum_i (1/|y_i|) sum_t min(w_it A_i, clip(w_it) A_i).
+    """GRPO: A_i = (r_i - mean) / std of the group; loss = -(1/N) sum_i (1/|y_i|) sum_t min(w_it A_i, clip(w_it) A_i).
 
     w_it = pi(y_it) / mu(y_it) per token with gradient, mu the sampling policy, clipped to [1 - epsilon_low, 1 +
     epsilon_high] = [0.8, 1.2]. Equal to TRL's `loss_type="grpo"`. In a round's first step w_it is 1; the clip acts
@@ -61,9 +61,9 @@ class GRPO(BaseObjective):
 
 
 class DrGRPO(GRPO):
-    """Variant of GRPO without the division by the group's deviation, and with a division of a completion's token sum
-    by the length limit in place of its length: both divisions favour some problems and lengths over others. Equal to
-    TRL's `loss_type="dr_grpo"` with `scale_rewards=False`."""
+    """Variant of GRPO that does not divide by the group's standard deviation, and divides a completion's token sum by
+    the length limit in place of its length: the divisions of GRPO favour some problems and lengths over others. Equal
+    to TRL's `loss_type="dr_grpo"` with `scale_rewards=False`."""
 
     normalization = "length_cap"
     scale = False

@@ -16,10 +16,10 @@ class RAE(RLOO):
     of the round.
 
     b is equal on all processes and saved in checkpoints. It is updated after the round, so that it is independent of
-    the samples (SPIRAL updates it first). The first round has b = 0, as in SPIRAL; after it b is that round's mean and
-    not a twentieth of it. A sample without a reward gets 0.
+    the samples (SPIRAL updates it first). The first round has b = 0, as in SPIRAL; then b is that round's mean, not
+    (1 - decay) times it as in SPIRAL. A sample without a reward gets advantage 0.
 
-    decay: in [0, 1); the paper uses 0.95."""
+    decay: in [0, 1); SPIRAL uses 0.95."""
 
     needs_samples = 1  # the baseline is that of earlier rounds
 

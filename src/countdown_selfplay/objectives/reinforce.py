@@ -9,7 +9,7 @@ from .rloo import RLOO
 
 class Reinforce(RLOO):
     """Variant of RLOO without a baseline: A_i = r_i, and 0 for a sample without a reward. A group of equal rewards
-    still moves the policy, towards its samples if they are positive."""
+    still changes the policy: positive rewards make its samples likelier."""
 
     needs_samples = 1  # A = r
 

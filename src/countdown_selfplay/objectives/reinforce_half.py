@@ -9,7 +9,7 @@ from .base import BaseObjective, LossInputs, LossOutput, Replay, normalise
 
 
 class ReinforceHalf(BaseObjective):
-    """loss = -E over the selected samples of (1/|y|) sum_t v log pi(y_t), on problems with solve rate s <= 0.5 only.
+    """REINFORCE on hard problems: loss = -E of (1/|y|) sum_t v log pi(y_t), over problems with solve rate s <= most.
 
     v is the verifier's correctness, not the reward (G, "binary reward v(y)"), so that shaped or length-penalised
     rewards have no effect; a role without a verifier (the conjecturer) uses its reward, and all its samples. Problems

@@ -15,7 +15,7 @@ High = Annotated[float, Ge(1)]
 
 
 class RLOO(BaseObjective):
-    """A_i = r_i - mean of the other samples' rewards; loss = -(1/N) sum_i w_i A_i sum_t log pi(y_it).
+    """RLOO: A_i = r_i - mean of the group's other rewards; loss = -(1/N) sum_i w_i A_i sum_t log pi(y_it).
 
     Rewards (P, G), any finite unit; NaN marks a sample without a reward: it gets advantage 0 and no part in a
     baseline. w_i is the sequence-level importance weight clamped to [low, high] = [0.5, 2] (Allen and Ståblein), a

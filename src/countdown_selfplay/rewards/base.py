@@ -47,7 +47,7 @@ class RewardContext:
 
 
 UNKNOWN = RewardContext()
-"""Context of a caller that only has solve rates."""
+"""Context for a caller that has only solve rates."""
 
 
 class ConjecturerReward(Protocol):
@@ -83,7 +83,7 @@ def takes_context(reward: Callable[..., Any]) -> bool:
 
 
 def called(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
-    """Call `reward`, with the context if it takes one; return floats."""
+    """Call `reward`, with the context if it takes one; return a float array. Raises RewardError for other results."""
     returned = reward(solve_rate_P, ctx) if takes_context(reward) else reward(solve_rate_P)
     try:
         return np.asarray(returned, dtype=float)
@@ -95,7 +95,7 @@ def called(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardCont
 
 
 def problems_of(reward: str, solve_rate_P: np.ndarray, ctx: RewardContext) -> tuple[Problem, ...]:
-    """Return the context's problems, () if unknown. Raises RewardError unless there is one per solve rate."""
+    """Return the context's problems, () if unknown. Raises RewardError if known and not one per solve rate."""
     if ctx.problems and len(ctx.problems) != len(solve_rate_P):
         raise RewardError(
             f"Conjecturer reward '{reward}' got {len(ctx.problems)} problems for {len(solve_rate_P)} solve rates; a "
@@ -105,13 +105,13 @@ def problems_of(reward: str, solve_rate_P: np.ndarray, ctx: RewardContext) -> tu
 
 
 def tent(solve_rate_P: np.ndarray, peak: float, left: float, right: float) -> np.ndarray:
-    """Return 1 at `peak`, decreasing linearly to 0 at a distance of `left` below and `right` above it, 0 beyond."""
+    """Return the tent: 1 at `peak`, decreasing linearly to 0 at a distance of `left` below it and `right` above it."""
     distance_P = np.asarray(solve_rate_P, dtype=float) - peak
     return np.maximum(0.0, 1.0 - np.where(distance_P < 0, -distance_P / left, distance_P / right))
 
 
 def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
-    """Call `reward`. Raises RewardError unless it returns one finite number per problem."""
+    """Return the values of `reward`, (P,). Raises RewardError unless they are one finite number per problem."""
     name = _name(reward)
     reward_P = called(reward, solve_rate_P, ctx)
     if reward_P.shape != solve_rate_P.shape:

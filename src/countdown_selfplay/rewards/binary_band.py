@@ -1,4 +1,4 @@
-"""The binary difficulty band of Allen and Ståblein, table 1."""
+"""Binary difficulty band of Allen and Ståblein, table 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .composition import Composable
 
 @dataclass(frozen=True)
 class BinaryBand(Composable):
-    """Reward: 1 if low <= p <= high, else 0. conservative_binary uses [.05, .85], aggressive_binary [.05, .75]."""
+    """Reward 1 if low <= solve rate <= high, else 0. conservative_binary: [.05, .85], aggressive_binary [.05, .75]."""
 
     low: Share = 0.05
     high: Share = 0.85

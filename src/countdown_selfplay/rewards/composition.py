@@ -52,8 +52,8 @@ def parts_of(reward: object) -> Iterator[object]:
 
 @dataclass(frozen=True)
 class Sum(Composable):
-    """r = sum over the terms of weight x term. `weights`: one per term, default 1. Raises ConfigError without a term,
-    for a term that is not callable, and for a weight that is not finite."""
+    """Weighted sum of rewards: r = sum of weight x term. `weights`: one per term, default 1. Raises ConfigError
+    without a term, for a term that is neither callable nor a finite number, and for a weight that is not finite."""
 
     terms: Sequence[Part]
     weights: Sequence[float] | None = None
@@ -86,7 +86,7 @@ class Sum(Composable):
 
 @dataclass(frozen=True)
 class Product(Composable):
-    """r = product of the factors. Raises ConfigError without a factor and for one that is not callable."""
+    """Product of rewards. Raises ConfigError without a factor, and for one that is neither callable nor finite."""
 
     factors: Sequence[Part]
 
@@ -100,7 +100,7 @@ class Product(Composable):
         return reward_P
 
     def invalid_reward(self, reason: str) -> float | None:
-        """Return the smallest invalid reward times the constant factors."""
+        """Return the smallest invalid reward of a factor times the constant factors; None if no factor has one."""
         known = [value for value in (refused(factor, reason) for factor in self.factors) if value is not None]
         scale = math.prod(float(factor) for factor in self.factors if not callable(factor))
         return scale * min(known) if known else None
@@ -108,7 +108,7 @@ class Product(Composable):
 
 @dataclass(frozen=True)
 class Clip(Composable):
-    """r = min(max(of, low), high). Raises ConfigError unless low <= high, both finite."""
+    """Reward clipped to a range: r = min(max(of, low), high). Raises ConfigError if low > high."""
 
     of: ConjecturerReward
     low: float = 0.0

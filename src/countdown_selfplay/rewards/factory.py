@@ -1,4 +1,4 @@
-"""Registry of conjecturer rewards, and rewards built from names and JSON arguments."""
+"""Registry of conjecturer rewards, and their construction from names and JSON arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Spec = str | float | Mapping[str, Any]
 
 def make_conjecturer_reward(name: str, arguments: dict[str, Any] | None = None) -> ConjecturerReward:
     """Build the conjecturer reward called `name` with `arguments`. my_module:MyReward is a class to construct;
-    my_module:my_reward is the reward function, to which the arguments are bound. Raises ConfigError for an unknown or
+    my_module:my_reward is a reward function, to which the arguments are bound. Raises ConfigError for an unknown or
     missing argument, UnknownNameError for a name that is not in CONJECTURER_REWARDS."""
     factory = CONJECTURER_REWARDS.load(name)
     if inspect.isfunction(factory) and name not in CONJECTURER_REWARDS:
@@ -46,7 +46,7 @@ def _function_reward(name: str, function: Callable[..., Any], arguments: dict[st
 
 
 def part_of(kind: str, spec: Spec, more: tuple[str, ...] = ()) -> Part:
-    """Build a part of the composed reward `kind`. `more`: keys besides "name" and "kwargs" of its form."""
+    """Build a part of the composed reward `kind`. `more`: keys that `spec` may have besides "name" and "kwargs"."""
     if isinstance(spec, str):
         return make_conjecturer_reward(spec)
     if is_number(spec):
@@ -78,7 +78,7 @@ def clipped(of: Any, low: float = 0.0, high: float = 1.0) -> Clip:
 
 
 def reward_of(kind: str, spec: Spec) -> ConjecturerReward:
-    """Return the part of the composed reward `kind` as a reward; a number is a constant one."""
+    """Build the part of the composed reward `kind` as a reward; a number becomes a constant reward."""
     part = part_of(kind, spec)
     return part if callable(part) else Sum((part,))
 

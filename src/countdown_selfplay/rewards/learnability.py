@@ -1,4 +1,4 @@
-"""Learnability: the variance of the prover's outcome, scaled to [0, 1]."""
+"""Learnability: the variance of a correct/incorrect answer of the prover, scaled to [0, 1]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .composition import Composable
 
 @dataclass(frozen=True)
 class Learnability(Composable):
-    """r = 4 p (1 - p): 1 at p = 0.5, 0 at p = 0 and p = 1; proportional to the variance of a Bernoulli(p) outcome."""
+    """Learnability of solve rate p: r = 4 p (1 - p), proportional to the variance of a Bernoulli(p) answer."""
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
         p = np.asarray(solve_rate_P, dtype=float)

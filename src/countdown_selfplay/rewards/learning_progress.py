@@ -1,4 +1,4 @@
-"""Learning progress: rewards a problem by the movement of the prover's last update along its gradient."""
+"""Learning progress: the movement of the prover's last update along the gradient of a problem's right answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .composition import Composable, parts_of
 
 @dataclass(frozen=True)
 class LearningProgress(Composable):
-    """r = |<g, u>| / the largest one of the round, in [0, 1].
+    """Learning-progress reward: r = |<g, u>| divided by the largest |<g, u>| of the round, in [0, 1].
 
     g: gradient of the prover's mean log-prob of its right answers to a problem; u: the step that Adam's moments imply.
     `ctx.progress_P` is <g, u>, in nats. After *Self-Play Pretraining with Zero Data* (2609.30063), whose learner's
@@ -48,6 +48,6 @@ class LearningProgress(Composable):
 
 
 def needs_progress(reward: object) -> str:
-    """Return the form of `ctx.progress_P` that a reward, or the first part of it that does, reads: "answers" or
-    "objective"; "" if it reads none."""
+    """Return the form of `ctx.progress_P` ("answers" or "objective") that a reward, or the first of its parts with
+    `needs_progress`, reads; "" if none does."""
     return next((getattr(p, "of", "answers") for p in parts_of(reward) if getattr(p, "needs_progress", False)), "")

@@ -28,7 +28,7 @@ class SGS(Composable):
 
     top_of: population of the top share. "batch", as in the text: all problems of the round; p is in the top if at most
     30% have p or more. "between", as in the authors' program: the n rates with 0 < p < 1; p is in the top if it
-    exceeds the one at index int(.7 n) in ascending order.
+    exceeds the rate at index int(.7 n) in ascending order.
 
     starved: rule if R_solve is 0 for every problem. "paper": all rewards are 0, and the conjecturer learns nothing
     (section 4.5, figure 7). "never": the top 30% are admitted again; if no p is strictly between 0 and 1, R_solve = p,
@@ -62,7 +62,7 @@ class SGS(Composable):
         return {"r_solve": solve_P, "r_guide": score_P, "r_synth": solve_P * score_P}
 
     def solve_reward(self, solve_rate_P: np.ndarray) -> np.ndarray:
-        """Return R_solve, (P,), under `starved="never"` with the rule against starvation."""
+        """Return R_solve, (P,); under `starved="never"`, with its replacement if R_solve is 0 for all problems."""
         p = solve_rate_P
         hard_P = np.where(p > 0, 1.0 - p, 0.0)
         without_top_P = np.where(self._top(p), 0.0, hard_P)
@@ -73,7 +73,7 @@ class SGS(Composable):
         return p.copy() if p.size and p.min() < p.max() else np.ones(p.shape)
 
     def _top(self, p: np.ndarray) -> np.ndarray:
-        """Return the problems that are too easy, (P,) bools."""
+        """Return whether each problem is too easy, that is, in the top share, (P,) bools."""
         if self.top_of == "between":
             inside = np.sort(p[(p > 0) & (p < 1)])
             last = min(int(inside.size * (1 - self.top_share)), inside.size - 1)

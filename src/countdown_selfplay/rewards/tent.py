@@ -13,7 +13,7 @@ from .composition import Composable
 
 @dataclass(frozen=True)
 class Tent(Composable):
-    """r = max(0, 1 - slope * |p - peak|); paper: slope 2.5, peak 0.4 (0 at p = 0 and for p >= 0.8)."""
+    """Tent reward of solve rate p: r = max(0, 1 - slope * |p - peak|), by default 0 at p = 0 and for p >= 0.8."""
 
     peak: Share = 0.4
     slope: Amount = 2.5

@@ -1,1 +1,1 @@
-"""Estimates with intervals: pass@k, majority@k, bootstrap, scaling curves. Needs only NumPy."""
+"""Estimates with intervals: pass@k, majority@k, bootstrap, cumulative solve rate. Student's t needs SciPy."""

@@ -15,7 +15,7 @@ from .pass_at_k import pass_at_k_array
 Bounds = tuple[float, float]
 """Lowest and highest possible value of a problem."""
 SHARE: Bounds = (0.0, 1.0)
-"""Bounds of pass@k, majorities, rates."""
+"""Bounds of pass@k, majority@k and rates."""
 CHANGE: Bounds = (-1.0, 1.0)
 """Bounds of the difference of two shares."""
 
@@ -62,9 +62,9 @@ def bootstrap_mean(
     level: float = 0.95,
     bounds: Bounds | None = None,
 ) -> Estimate:
-    """Return the mean with an interval over `resamples` draws of the values with replacement (Efron 1979). Equal
-    values give an interval of width 0, unless `bounds` gives their range (`alike_ends`). Raises DataError without a
-    value or for one that is not finite."""
+    """Return the mean with a percentile interval over `resamples` draws of the values with replacement (Efron 1979).
+    Equal values give an interval of width 0, unless `bounds` gives their range (`alike_ends`). Raises DataError
+    without a value or for one that is not finite."""
     array = finite_array(values, "values")
     low, high = ends(array, resampled_means(array, resamples, seed), level, bounds)
     return Estimate(float(array.mean()), low, high)
@@ -85,8 +85,8 @@ def wilson_interval(count: int, total: int) -> Estimate:
 
 
 def share_interval(values: Sequence[float] | np.ndarray, resamples: int = 10_000, seed: int = 0) -> Estimate:
-    """Return `bootstrap_mean` of a share of each problem's answers, or of a score from 0 to 1, with a width if all are
-    equal (`alike_ends`). Scores outside [0, 1] have no known bounds, and the bootstrap alone."""
+    """Return `bootstrap_mean` of shares or scores per problem; if all are equal and in [0, 1], the interval still has
+    a positive width (`alike_ends`). Scores outside [0, 1] have no known bounds, and the bootstrap alone."""
     array = finite_array(values, "values")
     inside = SHARE[0] <= array.min() and array.max() <= SHARE[1]
     return bootstrap_mean(array, resamples, seed, bounds=SHARE if inside else None)
@@ -94,8 +94,8 @@ def share_interval(values: Sequence[float] | np.ndarray, resamples: int = 10_000
 
 def alike_ends(value: float, problems: int, bounds: Bounds, level: float = 0.95) -> tuple[float, float]:
     """Return the ends of a mean's interval if all `problems` have the same `value`, which every resample repeats.
-    None of P problems differs, so that the share of different ones has Wilson's interval for 0 of P, [0, w] with w
-    = z^2 / (P + z^2) (Wilson 1927); different values are within `bounds`: [v - w (v - low), v + w (high - v)]. For
+    No problem of P has another value, so that the share of other values has Wilson's interval for 0 of P, [0, w]
+    with w = z^2 / (P + z^2) (Wilson 1927); they are within `bounds`: [v - w (v - low), v + w (high - v)]. For
     shares of 0 and 1 that is Wilson's interval, [0, w] and [1 - w, 1]. For the difference of two arms that are both
     all wrong or both all right it is [-w, w], as is the hybrid of their two Wilson intervals, paired or not
     (Newcombe 1998, method 10)."""
@@ -134,8 +134,8 @@ def two_sided_p(means: np.ndarray, problems: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number: the i-th smallest of m times m - i + 1, made monotone, at most 1
-    (Holm 1979). The chance that any true null falls below .05 is then at most 5% under any dependence."""
+    """Return p-values adjusted for multiple testing (Holm 1979): the i-th smallest of m times m - i + 1, monotone, at
+    most 1. The probability that any true null hypothesis has p < .05 is then at most 5% under any dependence."""
     adjusted = [0.0] * len(p_values)
     highest = 0.0
     for rank, i in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
@@ -145,8 +145,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def ends(values_P: np.ndarray, means: np.ndarray, level: float, bounds: Bounds | None = None) -> tuple[float, float]:
-    """Return the two ends of the percentile interval of resampled means of `values_P`, within `bounds`; `alike_ends`
-    if all of these means are equal."""
+    """Return the two ends of the percentile interval of resampled means of `values_P`, within `bounds`; if all these
+    means are equal and `bounds` is given, those of `alike_ends`."""
     low, high = tails(level)
     if bounds is not None and np.ptp(means) < _ALIKE:
         return alike_ends(float(values_P.mean()), len(values_P), bounds, level)
@@ -157,7 +157,7 @@ def ends(values_P: np.ndarray, means: np.ndarray, level: float, bounds: Bounds |
 def paired_differences(
     correct_a: Sequence[int] | np.ndarray, correct_b: Sequence[int] | np.ndarray, n: int, k: int
 ) -> np.ndarray:
-    """Return pass@k of b minus that of a per problem, shape (problems,)."""
+    """Return pass@k of b minus pass@k of a for each problem, (problems,). Raises DataError if the lengths differ."""
     if len(correct_a) != len(correct_b):
         raise DataError(
             f"A paired comparison needs both models on the same problems, got counts for {len(correct_a)} and "
@@ -167,7 +167,7 @@ def paired_differences(
 
 
 def resampled_means(values_P: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """Return means of `resamples` draws of P values with replacement, shape (resamples,). Its generator is private."""
+    """Return means of `resamples` draws of P values with replacement, (resamples,); deterministic given `seed`."""
     if resamples < 1:
         raise ConfigError(f"`resamples` ({resamples}) must be at least 1; 10,000 is usual.")
     problems = len(values_P)
@@ -176,7 +176,7 @@ def resampled_means(values_P: np.ndarray, resamples: int, seed: int) -> np.ndarr
 
 
 def _draws(problems: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
-    """Yield how often each problem is drawn in each resample, shape (some of the resamples, problems)."""
+    """Yield counts of how often each resample draws each problem, shape (some of the resamples, problems)."""
     rng = np.random.default_rng(seed)
     step = max(1, _CHUNK // problems)
     for start in range(0, resamples, step):
@@ -187,7 +187,7 @@ def _draws(problems: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
 
 @lru_cache(maxsize=1)
 def _kept_draws(problems: int, resamples: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Return cached draws, for a table's many differences over the same problems."""
+    """Return `_draws` from a cache, for tables with many differences over the same problems."""
     return tuple(_draws(problems, resamples, seed))
 
 
@@ -226,9 +226,9 @@ def ratio_interval(
     seed: int = 0,
 ) -> Estimate | None:
     """Return sum(parts) / sum(wholes) with a 95% percentile bootstrap that draws clusters (problems), so that a
-    problem's items stay together; None without a whole. 0 <= part <= whole for each item. Clusters without a whole are
-    left out. If all others have the same rate, such as 0 or 1, the interval is that of `alike_ends`. Raises DataError
-    if the lists differ in length."""
+    problem's items stay together; None if all wholes are 0. 0 <= part <= whole for each item. Clusters whose whole is
+    0 are left out. If the others have equal rates, such as 0 or 1, the interval is that of `alike_ends`. Raises
+    DataError if the lists differ in length."""
     part_C, whole_C = _by_cluster(clusters, parts, wholes)
     taking_part = whole_C > 0
     part_C, whole_C = part_C[taking_part], whole_C[taking_part]
@@ -245,7 +245,7 @@ def ratio_interval(
 def change_interval(
     changes: Sequence[float], clusters: Sequence[Hashable], resamples: int = 10_000, seed: int = 0
 ) -> Interval:
-    """Return the mean of paired changes in [-1, 1] and its percentile bootstrap interval over equal clusters."""
+    """Return the mean of paired changes in [-1, 1] with a percentile interval over clusters of equal size."""
     total_C, count_C = _by_cluster(clusters, changes, [1.0] * len(changes))
     interval = bootstrap_mean(total_C / count_C, resamples, seed, bounds=CHANGE)
     return Interval(float(np.sum(total_C) / np.sum(count_C)), interval.low, interval.high)
@@ -310,7 +310,7 @@ def two_level_interval(
 
 
 def two_level_draws(a_SP: np.ndarray, b_SP: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """Return draws of mean b - mean a, shape (resamples,), whose quantiles are the ends of its interval. Rows are
+    """Return draws of mean b - mean a, shape (resamples,), whose quantiles are the ends of an interval. Rows are the
     training seeds of each side, columns the problems of both.
 
     A draw is the difference plus two parts. The problems' part is a bootstrap of the differences per problem, averaged
@@ -321,7 +321,7 @@ def two_level_draws(a_SP: np.ndarray, b_SP: np.ndarray, resamples: int, seed: in
     3, 1.6 with 5. Only the seeds' part has that factor: problems are many. The noise of single answers and the effect
     of a seed on single problems is in both parts, and is removed from the problems' part (its draws shrink by sqrt(1 -
     W / U): U the variance of that part, W the sum over the sides of the residual mean square of seeds x problems over
-    S P). A side with one seed has no seeds' part. The generator is private."""
+    S P). A side with one seed has no seeds' part. Draws are deterministic given `seed`."""
     problems = a_SP.shape[1]
     if problems != b_SP.shape[1]:
         raise DataError(f"Both methods must be scored on the same problems, got {problems} and {b_SP.shape[1]}.")

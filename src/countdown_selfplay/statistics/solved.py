@@ -24,7 +24,7 @@ class CumulativeSolveRate:
         self.generations = 0
 
     def observe(self, keys: Sequence[str], correct: Sequence[int], n: int, round_: int = 0) -> None:
-        """Add `n` answers to each problem, `correct` of them right, in round number `round_`."""
+        """Add `n` answers to each problem, of which `correct` (one number per problem) right, in round `round_`."""
         for key, count in zip(keys, correct, strict=True):
             self.generations += n
             if count > 0 and self._round.get(key, 0) is None:
@@ -32,7 +32,7 @@ class CumulativeSolveRate:
 
     @property
     def rate(self) -> float:
-        """Solved problems / problems, in [0, 1]."""
+        """Share of the problems of D that are solved so far, in [0, 1]."""
         return len(self.first_solved) / len(self._round)
 
     @property
@@ -42,7 +42,7 @@ class CumulativeSolveRate:
 
     @property
     def keys(self) -> list[str]:
-        """All problems, in the order of D."""
+        """Keys of all problems, in the order of D."""
         return list(self._round)
 
     @property
@@ -59,7 +59,7 @@ class CumulativeSolveRate:
         return {"generations": self.generations, "first_solved": self.first_solved}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """DataError if the state is of other problems."""
+        """Restore the state. Raises DataError if it is of other problems."""
         foreign = [key for key in state["first_solved"] if key not in self._round]
         if foreign:
             raise DataError(

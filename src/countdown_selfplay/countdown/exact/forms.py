@@ -1,14 +1,14 @@
-"""Every inequivalent expression over m operands, once: the plan by which the solver computes them all, their trees,
-and their shapes without a tree.
+"""Inequivalent expressions over m operands ("forms"), each once: the plan by which the solver computes all of them,
+their trees, and properties of their shapes that need no tree.
 
 Two expressions are equivalent if they are the same rational function of distinct operands (OEIS A140606): order and
 grouping within sums and within products do not matter, nor does moving a sign from one factor to another. So an
 expression is an operand, a sum of at least two signed terms (operands or products), or a product of at least two
 factors (operands or sums) with exponents +1 and -1. Forms are listed *up to sign*: of a form and its negative only one
-is listed, and `flippable` says whether the other can be written too (`a - b` can be turned into `b - a`, `a + b` into
-nothing).
+is listed, and `flippable` tells whether the other can be written too (the negative of `a - b` is `b - a`; that of
+`a + b` would need a leading sign).
 
-The forms of a set S of operands stand in one array of four parts, because later sets use its parts as they are:
+The forms of a set S of operands are in one array of four parts, which larger sets use as contiguous slices:
 
     sums | pure products (all exponents +1) | mixed products | inverses of the mixed products
     \\________________________ forms: terms and sums, what may follow a first term in a sum ___/
@@ -35,8 +35,8 @@ ADD, SUB, MUL, DIV = "+", "-", "*", "/"
 
 @dataclass(frozen=True)
 class Block:
-    """Forms `x op y` for x in left_slice of the forms of the operands in `left`, y likewise, x-major. `left` and
-    `right`: masks of operand positions within the set. `start`, `stop`: range of the block in the array."""
+    """Forms `x op y`, x-major, for each x in left_slice of the forms over `left` and y in right_slice of those over
+    `right`. left, right: masks of operand positions in the set. start, stop: range of the block in the array."""
 
     start: int
     stop: int
@@ -50,7 +50,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Plan:
-    """Forms of m operands: the blocks of the first three parts, and the ends of the parts."""
+    """List of the forms over m operands: the blocks of the first three parts of the array, and the parts' sizes."""
 
     m: int
     blocks: tuple[Block, ...]
@@ -70,12 +70,12 @@ class Plan:
 
     @property
     def terms(self) -> slice:
-        """Forms that can be a term of a sum: an operand or any product."""
+        """Slice of the forms that can be a term of a sum: an operand or any product."""
         return slice(0, 1) if self.m == 1 else slice(self.sums, self.count)
 
     @property
     def factors(self) -> slice:
-        """Forms that can be a factor of a product: an operand or a sum."""
+        """Slice of the forms that can be a factor of a product: an operand or a sum."""
         return slice(0, 1) if self.m == 1 else slice(0, self.sums)
 
 
@@ -87,7 +87,7 @@ def positions(mask: int) -> tuple[int, ...]:
 
 @cache
 def plan(m: int) -> Plan:
-    """Return the plan for m >= 1 operands. Counts up to sign, m = 1..6: 1, 5, 47, 733, 15907, 443825."""
+    """Return the plan for m >= 1 operands. Numbers of forms for m = 1..6: 1, 5, 47, 733, 15907, 443825."""
     if m == 1:
         return Plan(1, (), sums=0, pure=1, mixed=0)
     splits = [
@@ -123,7 +123,7 @@ def plan(m: int) -> Plan:
 
 @cache
 def flippable(m: int) -> Array:
-    """Return whether the negative of a form can be written without a sign in front of an expression, (count,)
+    """Return whether the negative of each form over m operands can be written without a leading sign, (count,)
     bool. A sum can be negated if one of its terms can, or if it has a plus and a minus; a product if one of
     its factors can."""
     forms = plan(m)
@@ -139,22 +139,22 @@ def flippable(m: int) -> Array:
 
 @cache
 def submask(mask: int, within: int) -> int:
-    """Return the mask over the whole set of the positions of `within` that `mask` selects."""
+    """Return `mask`, which is over the positions in `within`, as a mask over the whole set."""
     place = positions(within)
     return sum(1 << place[i] for i in positions(mask))
 
 
 @dataclass(frozen=True)
 class Node:
-    """Expression tree. kind "number": `number`. "sum" or "product": parts (sign or exponent, +1 or -1; node), never
-    nested in their own kind; a sum has a plus, a product has an exponent +1."""
+    """Expression tree. kind: "number", with `number`; "sum" or "product", with parts (sign or exponent, +1 or -1;
+    node) that are of another kind. A sum has a part with a plus, a product one with exponent +1."""
 
     kind: str
     number: int = 0
     parts: tuple[tuple[int, "Node"], ...] = ()
 
     def value(self) -> Fraction | None:
-        """Exact value, or None for a division by zero."""
+        """Return the exact value, or None for a division by zero."""
         try:
             return self._exact()
         except ZeroDivisionError:
@@ -173,7 +173,7 @@ class Node:
         return value is not None and value.denominator == 1 and all(node.integral() for _, node in self.parts)
 
     def negative(self) -> "Node | None":
-        """Node of the opposite value, or None if it needs a sign in front of an expression."""
+        """Return a tree with the opposite value, or None if that needs a leading sign."""
         if self.kind == "number":
             return None
         parts = [(-sign, node) for sign, node in self.parts] if self.kind == "sum" else list(self.parts)
@@ -187,7 +187,7 @@ class Node:
         return None
 
     def text(self) -> str:
-        """Expression in usual notation: numerators and positive terms first, only necessary parentheses."""
+        """Return the usual notation: numerators and positive terms first, only necessary parentheses."""
         if self.kind == "number":
             return str(self.number)
         plus, minus = (ADD, SUB) if self.kind == "sum" else (MUL, DIV)
@@ -202,7 +202,7 @@ class Node:
 
 
 def combine(op: str, left: Node, right: Node) -> Node:
-    """Return `left op right`, flattened."""
+    """Return the tree of `left op right`; sums within sums and products within products are merged."""
     kind = "sum" if op in (ADD, SUB) else "product"
     sign = 1 if op in (ADD, MUL) else -1
     first = left.parts if left.kind == kind else ((1, left),)
@@ -211,7 +211,7 @@ def combine(op: str, left: Node, right: Node) -> Node:
 
 
 def form(numbers: tuple[int, ...], index: int) -> Node:
-    """Return form number `index` of the plan over `numbers`."""
+    """Return the tree of the form with this index in the plan, over `numbers`."""
     if len(numbers) == 1:
         return Node("number", numbers[0])
     forms = plan(len(numbers))
@@ -234,11 +234,11 @@ COLUMNS = [
     *("depth", "nodes", "parentheses", "first", "second"),
     *("inner", "negative_inner", "operators", "negative_operators"),
 ]
-"""Per form. depth: of the tree, 0 for a number. nodes: number of sums and products. parentheses: number of
+"""Columns of `shapes`. depth: of the tree, 0 for a number. nodes: number of sums and products. parentheses: number of
 necessary pairs. first, second: number of parts with sign or exponent +1 and -1. inner, negative_inner: operator
-bits within its parts, and within those of its negative. operators, negative_operators: the same including its own.
-Depth, nodes and parentheses are equal for the negative, which differs only in signs. `negative_...` is undefined
-for forms without a negative."""
+bits within the form's parts, and within those of its negative. operators, negative_operators: the same with the
+outermost operators. Depth, nodes and parentheses are equal for the negative, which differs only in signs. The
+`negative_` columns are undefined for forms whose negative cannot be written."""
 
 
 def _bit(condition: Array, bit: int) -> Array:
@@ -247,7 +247,7 @@ def _bit(condition: Array, bit: int) -> Array:
 
 @cache
 def shapes(m: int) -> Array:
-    """Return the table for m operands: (count,) uint8 in each of COLUMNS."""
+    """Return COLUMNS of all forms over m operands: a structured array, (count,), of uint8."""
     forms = plan(m)
     table = np.zeros(forms.count, dtype=[(name, np.uint8) for name in COLUMNS])
     for block in forms.blocks:
@@ -287,7 +287,7 @@ def shapes(m: int) -> Array:
 
 @cache
 def _kinds(m: int) -> Array:
-    """Return the kind of each form: 0 a number, 1 a sum, 2 a product."""
+    """Return the type of each form over m operands, (count,): 0 a number, 1 a sum, 2 a product."""
     forms = plan(m)
     if m == 1:
         return np.zeros(1, dtype=np.uint8)
@@ -295,7 +295,7 @@ def _kinds(m: int) -> Array:
 
 
 def _add_own_operators(table: Array, forms: Plan) -> None:
-    """Add the outer operators: a second part with sign or exponent +1 takes a `+` or `*`, one with -1 a `-` or `/`."""
+    """Add the outermost operators: `+` or `*` for a second part with sign or exponent +1, `-` or `/` for a -1."""
     sums, products = slice(0, forms.sums if forms.m > 1 else 0), slice(forms.sums if forms.m > 1 else 1, forms.count)
     table["operators"][:] = table["inner"]
     table["negative_operators"][:] = table["negative_inner"]

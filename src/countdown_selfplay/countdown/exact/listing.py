@@ -1,10 +1,10 @@
-"""Every solution: how many there are, which, and which targets can be reached.
+"""Listing of all solutions: their number, their expressions, and the targets that can be reached.
 
-All forms of the whole set are looked at, each of which is one inequivalent expression. When numbers repeat some are
-the same: with 3, 3 and 8 the form `a - b + c` is written twice. Equal numbers are interchangeable, everything else of
-the equivalence of forms.py stays: `8 + 3 - 3` and `8 * 3 / 3` are two solutions. Two signed forms are the same if
-their hashes are, where the hash of a sum is a commutative function of its signed terms, that of a product of its
-factors, exponents and overall sign. The hashes are fixed 64-bit functions; a test compares them with explicit trees.
+All forms of the whole set are evaluated; each is one inequivalent expression. If numbers repeat, some forms are equal:
+with 3, 3 and 8 the form `a - b + c` occurs twice. Equal numbers are interchangeable; otherwise expressions are
+equivalent as in forms.py: `8 + 3 - 3` and `8 * 3 / 3` are two solutions. Two signed forms are equal if their hashes
+are; the hash of a sum is a commutative function of its signed terms, that of a product of its factors, exponents and
+overall sign. The hashes are fixed 64-bit functions; a test compares them with explicit trees.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,14 +24,14 @@ from .values import Values
 T = TypeVar("T")
 
 COUNT_CHUNK = {1: 4096, 2: 4096, 3: 1024, 4: 192, 5: 8, 6: 1}
-"""Operands -> sets of numbers per chunk."""
+"""Number of operands -> number of problems per chunk."""
 
 
 Bound = int | Array
 
 
 class Hits(NamedTuple):
-    """One entry per expression: its problem, its value, its form, and whether it is the form's negative."""
+    """Solutions as parallel arrays: each one's problem (row index), value, form, and whether the form is negated."""
 
     problems: Array
     targets: Array
@@ -40,11 +40,11 @@ class Hits(NamedTuple):
 
 
 SLICE_ELEMENTS = 1 << 14
-"""Values looked at in one go: they and their temporaries stay in the first two levels of cache."""
+"""Number of values per slice: these and their temporaries stay in the first two levels of cache."""
 
 
 def mix(x: Array) -> Array:
-    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014): a bijection of 64-bit integers that looks random."""
+    """Apply the finalizer of SplitMix64 (Steele, Lea, Flood 2014), a pseudo-random bijection of 64-bit integers."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -55,21 +55,21 @@ _SIGNS = mix(np.arange(101, 104, dtype=np.uint64))  # of a product: -1, 0 (equal
 
 
 class _Hashes:
-    """Per form: hash of it and of its negative; as terms of a sum (both signs); as factors (exponent +1, -1; sign)."""
+    """Hashes of each form: of it and its negative; as a term (both signs); as a factor (exponents +1, -1; sign)."""
 
     def __init__(self, count: int) -> None:
         self.plus, self.minus, self.term_plus, self.term_minus, self.up, self.down = np.zeros((6, count), np.uint64)
         self.sign = np.zeros(count, dtype=np.int64)
 
     def set_factor(self, part: slice) -> None:
-        """From plus and minus to the entries as a single factor: the sign is pulled out."""
+        """Set `up`, `down` and `sign`, the entries as a factor, from `plus` and `minus`; the sign is kept apart."""
         key = np.minimum(self.plus[part], self.minus[part])
         self.up[part] = mix(key + _NUMERATOR)
         self.down[part] = mix(key + _DENOMINATOR)
         self.sign[part] = np.where(self.plus[part] == self.minus[part], 0, np.where(self.plus[part] == key, 1, -1))
 
     def set_product(self, part: slice) -> None:
-        """From up, down and sign of a product to its hashes."""
+        """Set `plus` and `minus` of products, and their entries as terms, from `up`, `down` and `sign`."""
         self.plus[part] = mix(self.up[part] + _SIGNS[1 + self.sign[part]])
         self.minus[part] = mix(self.up[part] + _SIGNS[1 - self.sign[part]])
         self.set_term(part)
@@ -80,7 +80,7 @@ class _Hashes:
 
 
 def _hashes(symbols: tuple[int, ...]) -> _Hashes:
-    """Hashes of all forms over operands of which those with one symbol are equal."""
+    """Return the hashes of all forms over these operands; operands with the same symbol are equal."""
     done: dict[int, _Hashes] = {}
     k = len(symbols)
     for mask in sorted(range(1, 1 << k), key=int.bit_count):
@@ -120,9 +120,9 @@ def _hashes(symbols: tuple[int, ...]) -> _Hashes:
 
 @lru_cache(maxsize=64)
 def counted(symbols: tuple[int, ...]) -> tuple[Array, Array]:
-    """Two (count,) masks over the forms of these operands: those to count as they are, and those whose negative
-    counts. Of equal signed forms the first is counted. `symbols`: equal numbers have equal symbols, e.g. (0, 0, 1) for
-    3, 3, 8."""
+    """Return two (count,) masks over the forms of these operands: the forms to count, and those whose negative is to
+    be counted. Of equal signed forms the first is counted. `symbols`: equal numbers have equal symbols, e.g. (0, 0, 1)
+    for 3, 3, 8."""
     flips = flippable(len(symbols))
     if len(set(symbols)) == len(symbols):
         return np.ones(len(flips), dtype=bool), flips
@@ -136,14 +136,14 @@ def counted(symbols: tuple[int, ...]) -> tuple[Array, Array]:
 
 
 def symbols_of(ordered: tuple[int, ...]) -> tuple[int, ...]:
-    """The pattern of equal numbers of an ascending tuple: (3, 3, 8) -> (0, 0, 1)."""
+    """Return the pattern of equal numbers of an ascending tuple: (3, 3, 8) -> (0, 0, 1)."""
     seen = sorted(set(ordered))
     return tuple(seen.index(number) for number in ordered)
 
 
 def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: Bound, high: Bound, rules: Rules) -> Hits:
-    """Every countable expression over all operands with an integer value from `low` to `high`: for all problems, or
-    (problems,) one for each. values: of the whole set, for these numbers. ordered_PK: (problems, k), each row
+    """Return every distinct solution over all operands with an integer value from `low` to `high`: one bound for all
+    problems, or (problems,). values: those of all forms over these numbers. ordered_PK: (problems, k), each row
     ascending and with equal numbers where `symbols` (of `symbols_of`) are equal."""
     most = np.maximum(np.abs(low), np.abs(high))
     least = np.where((np.less_equal(low, 0)) & (np.greater_equal(high, 0)), 0, np.minimum(np.abs(low), np.abs(high)))
@@ -194,7 +194,7 @@ def _reachable_sorted(numbers: tuple[int, ...], low: int, high: int, rules: Rule
 
 
 def reachable_targets(numbers: Sequence[int], low: int, high: int, rules: Rules = DEFAULT_RULES) -> dict[int, int]:
-    """Target -> number of distinct solutions, for every integer from `low` to `high` that has one; ascending.
+    """Return target -> number of distinct solutions, for every integer from `low` to `high` that has one; ascending.
     Solutions are distinct if they are inequivalent as OEIS A140606 counts expressions (order, grouping and moved signs
     do not matter), with equal numbers interchangeable. Raises DataError for no or more than 6 numbers."""
     checked = Problem(tuple(numbers), 0).numbers
@@ -202,12 +202,12 @@ def reachable_targets(numbers: Sequence[int], low: int, high: int, rules: Rules 
 
 
 def count_solutions(problem: Problem, rules: Rules = DEFAULT_RULES) -> int:
-    """Number of distinct solutions, as `reachable_targets` counts them."""
+    """Return the number of distinct solutions, as `reachable_targets` counts them."""
     return reachable_targets(problem.numbers, problem.target, problem.target, rules).get(problem.target, 0)
 
 
 def solution_trees(problem: Problem, rules: Rules = DEFAULT_RULES) -> list[Node]:
-    """All distinct solutions as trees, as many as `count_solutions` says. Raises DataError beyond 6 numbers."""
+    """Return all distinct solutions as trees, as many as `count_solutions`. Raises DataError beyond 6 numbers."""
     trees: list[Node] = []
     for chosen in sub_multisets(checked_operands(problem.numbers), rules):
         found = _hits(chosen, problem.target, problem.target, rules)
@@ -225,15 +225,15 @@ def _hits(chosen: tuple[int, ...], low: int, high: int, rules: Rules) -> Hits:
 
 
 def all_solutions(problem: Problem, rules: Rules = DEFAULT_RULES) -> list[str]:
-    """All distinct solutions as expressions that `verify` scores as correct; short ones first."""
+    """Return all distinct solutions as expressions that `verify` scores as correct; short ones first."""
     return sorted((tree.text() for tree in solution_trees(problem, rules)), key=lambda text: (len(text), text))
 
 
 def reachable_counts(
     numbers_PK: Array, low: int, high: int, rules: Rules = DEFAULT_RULES, workers: int | None = None
 ) -> Array:
-    """(problems, high - low + 1) int64: `reachable_targets` of many sets of numbers, (problems, k), at once. Entry [p,
-    t - low] is the number of distinct solutions of target t. Raises DataError beyond 6 numbers."""
+    """Return `reachable_targets` of many problems at once, (problems, high - low + 1) int64: entry [p, t - low] is the
+    number of distinct solutions of target t by the numbers in row p. Raises DataError beyond 6 numbers."""
     ordered_PK = np.sort(integers(numbers_PK, 2), axis=1)
     if rules.use_all:
         return _counts_with_all(ordered_PK, low, high, rules, workers)
@@ -246,8 +246,8 @@ def reachable_counts(
 
 
 def first_choice(ordered_PK: Array, chosen: tuple[int, ...]) -> Array:
-    """(problems,) bool: in which ascending rows no position left of the `chosen` ones would select the same numbers,
-    so that every sub-multiset of a row is taken once."""
+    """Return for which ascending rows `chosen` is the leftmost choice of positions with these numbers, (problems,)
+    bool, so that every sub-multiset of a row is taken once."""
     taken = np.ones(len(ordered_PK), dtype=bool)
     for i in chosen:
         if i and i - 1 not in chosen:
@@ -256,7 +256,7 @@ def first_choice(ordered_PK: Array, chosen: tuple[int, ...]) -> Array:
 
 
 def _counts_with_all(ordered_PK: Array, low: int, high: int, rules: Rules, workers: int | None) -> Array:
-    """`reachable_counts` of ascending rows by expressions over all numbers of a row."""
+    """Return `reachable_counts` of ascending rows, counting only expressions over all numbers of a row."""
     width = high - low + 1
     counts = np.zeros((len(ordered_PK), width), dtype=np.int64)
 
@@ -270,9 +270,9 @@ def _counts_with_all(ordered_PK: Array, low: int, high: int, rules: Rules, worke
 
 
 def solution_forms(ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None) -> Hits:
-    """Every distinct solution, over all numbers of its row, of every target from `low` to `high` (for all rows, or
-    (problems,) one each): ascending rows (problems, k), k up to 6. The same solutions as those of `solution_trees`
-    with every number used, as indices of forms."""
+    """Return every distinct solution over all numbers of its row, for every target from `low` to `high` (one bound for
+    all rows, or (problems,)). ordered_PK: ascending rows (problems, k), k up to 6. The solutions are those of
+    `solution_trees` that use every number, as indices of forms."""
 
     def placed(found: Hits, rows: Array) -> Hits:
         return found._replace(problems=rows[found.problems])
@@ -286,8 +286,8 @@ def solution_forms(ordered_PK: Array, low: Bound, high: Bound, rules: Rules, wor
 def _by_pattern(
     ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None, use: Callable[[Hits, Array], T]
 ) -> Iterator[tuple[Array, list[T]]]:
-    """(rows, what `use` makes of the hits of each chunk of these rows) for every pattern of equal numbers: rows with
-    one pattern share their list of what to count."""
+    """Yield (rows, results of `use` on the hits of each chunk of these rows) for every pattern of equal numbers: rows
+    with the same pattern count the same forms."""
     problems, k = ordered_PK.shape
     pattern_P = (np.diff(ordered_PK, axis=1) > 0) @ (1 << np.arange(k - 1)) if k > 1 else np.zeros(problems, np.int64)
     memory = Memory(rules.integers_only, k)

@@ -1,5 +1,5 @@
-"""Deciding a target by meeting: every expression is `x op y` with x over some operands and y over the others, so the
-forms of proper subsets suffice. Where one side is a single number it is one look for five constants.
+"""Meet-in-the-middle search for a target: every expression is `x op y` with x over some operands and y over the
+others, so the forms of proper subsets suffice. If x is a single number, the values of y are compared with 5 constants.
 
 Comparisons are exact, not tolerant, wherever all numbers involved are below 2^53 (`is_exact`: up to 5 operands of at
 most 999, 6 of at most 406). Beyond that they are tolerant and every candidate is confirmed with Python's rationals."""
@@ -19,21 +19,21 @@ TOLERANCE = 1e-12
 def is_exact(k: int, number: int, target: int) -> bool:
     """Return whether every comparison over k operands of at most `number` is exact (bounds: values.py). Both sides are
     integers. Sums of two products of degree k - 1, and products of numerators, are at most twice `largest(k, number)`,
-    thus exact. The other side, the target times a denominator, may be rounded above 2^53, but never to below 2^53, so
-    that it equals nothing smaller."""
+    thus exact. The other side, the target times a denominator, may be rounded if it exceeds 2^53, but never to below
+    2^53, so that it cannot equal a smaller number."""
     return 2 * largest(k, number) < EXACT and abs(target) < EXACT
 
 
 def phases(k: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the order of the splits: (largest necessary subset, sizes of the smaller side). From five operands on,
-    splits without a single number come first: they need much smaller subsets and settle most solvable problems."""
+    """Return the splits to try, in order: (size of the largest subset, sizes of the smaller side). From five operands
+    on, splits without a single number come first: they need much smaller subsets and solve most solvable problems."""
     return [(k - 1, (1, 2))] if k < 5 else [(k - 2, (2, 3)), (k - 1, (1,))]
 
 
 def meets(values: Values, target_P: Array, exact: bool, sizes: Sequence[int]) -> Iterator[tuple[int, int, Array]]:
     """Yield (left mask, right mask, hits) for every split of the operands in two, the smaller side of one of the
-    sizes. hits (left forms, right forms, problems): some `x op y` has the absolute value of the target; a
-    candidate if not exact. The sign is irrelevant for targets of 0 and more: a negative value contains a
+    sizes. hits (left forms, right forms, problems): whether some `x op y` has the absolute value of the target (a
+    candidate only if not exact). The sign is irrelevant for targets of 0 and more: a negative value contains a
     difference, and can be negated."""
     whole_set = (1 << values.k) - 1
     goal = np.abs(target_P).astype(np.float64)
@@ -50,9 +50,9 @@ def meets(values: Values, target_P: Array, exact: bool, sizes: Sequence[int]) ->
 
 
 def _single_hits(values: Values, left: int, right: int, goal: Array, exact: bool) -> Array:
-    """Return which forms y of the other operands meet the number a: |y| is T + a, |T - a|, T a, T / a or a / T. Both y
-    and the constant are correctly rounded quotients of exact integers, so that equal values compare equal; unequal
-    ones differ by far more than a rounding while numerators are below 2^52."""
+    """Return which forms y of the other operands give the target T with the number a: |y| is T + a, |T - a|, T a,
+    T / a or a / T. Both y and these are correctly rounded quotients of exact integers, so that equal values compare
+    equal; unequal ones differ by far more than a rounding error while numerators are below 2^52."""
     number = values.numbers_KP[left.bit_length() - 1].astype(np.float64)
     size_FP = np.abs(values.quotients(right))
     wanted = [goal + number, np.abs(goal - number), goal * number, goal / number]
@@ -65,13 +65,13 @@ def _single_hits(values: Values, left: int, right: int, goal: Array, exact: bool
 
 
 def near(x: Array, y: Array) -> Array:
-    """Return |x - y| <= 2 TOLERANCE |y|, for y of 0 and more, by two comparisons: called on millions of x."""
+    """Return whether |x - y| <= 2 TOLERANCE |y|, for y >= 0, by two comparisons, because x has millions of entries."""
     margin = 2 * TOLERANCE
     return (x >= y * (1 - margin)) & (x <= y * (1 + margin))
 
 
 def _pair_hits(values: Values, left: int, right: int, goal: Array, exact: bool) -> Array:
-    """Return which forms of two sets of at least two operands meet, compared as integers, else as floats."""
+    """Return which pairs of forms, each over two or more operands, give the target, compared as integers if exact."""
     if not exact:
         x, y = values.quotients(left)[:, None], values.quotients(right)[None, :]
         size_x, size_y = np.abs(x), np.abs(y)

@@ -1,7 +1,7 @@
-"""The exact solver: is there a solution, and which one; listing.py has all of them.
+"""Exact solver: decides whether a solution exists and returns one; listing.py lists all.
 
-One problem at a time, with the answers cached, or many at once as NumPy arrays, in as many threads as there are cores:
-the answers are the same, and depend neither on the order of the problems nor on the number of threads."""
+It takes one problem at a time, with cached results, or many at once as NumPy arrays, in one thread per core: the
+results are the same, and depend neither on the order of the problems nor on the number of threads."""
 
 import os
 import threading
@@ -25,14 +25,14 @@ MAX_OPERANDS = 6
 
 
 def checked_operands(numbers: Sequence[int]) -> tuple[int, ...]:
-    """Return the numbers in ascending order. Raises DataError for more than the solver's limit."""
+    """Return the numbers in ascending order. Raises DataError for more than MAX_OPERANDS."""
     if len(numbers) > MAX_OPERANDS:
         raise DataError(f"The solver takes 1 to {MAX_OPERANDS} numbers, got {len(numbers)}.")
     return tuple(sorted(numbers))
 
 
 def sub_multisets(numbers: tuple[int, ...], rules: Rules) -> list[tuple[int, ...]]:
-    """The multisets of numbers that a solution may use, the whole set first."""
+    """Return the multisets of numbers that a solution may use, the whole set first."""
     if rules.use_all:
         return [numbers]
     sizes = range(len(numbers), 0, -1)
@@ -64,14 +64,14 @@ def is_solvable(problem: Problem, rules: Rules = DEFAULT_RULES) -> bool:
 T = TypeVar("T")
 
 DECIDE_CHUNK = {1: 4096, 2: 2048, 3: 512, 4: 64, 5: 16}
-"""Operands in the largest computed subset -> problems per chunk. Measured: more exceed the second-level cache."""
+"""Size of the largest computed subset -> problems per chunk; by measurement, more exceed the second-level cache."""
 
 
 def is_solvable_batch(
     problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, workers: int | None = None
 ) -> list[bool]:
-    """Return whether each problem has a solution, in order, as `is_solvable`. workers: threads (NumPy releases the
-    GIL); None: one per available core. Raises DataError beyond 6 numbers."""
+    """Return `is_solvable` of each problem, in order, much faster than one by one. workers: number of threads (NumPy
+    releases the GIL); None: one per available core. Raises DataError beyond 6 numbers."""
     listed = list(problems)
     solvable = np.zeros(len(listed), dtype=bool)
     for members, numbers_PK, target_P in by_operands(listed):
@@ -80,7 +80,7 @@ def is_solvable_batch(
 
 
 def by_operands(problems: Sequence[Problem]) -> Iterator[tuple[list[int], Array, Array]]:
-    """Yield indices, numbers (problems, k) and targets of the problems of each operand count."""
+    """Yield (indices, numbers (problems, k), targets (problems,)) of the problems of each operand count."""
     by_size: dict[int, list[int]] = {}
     for i, problem in enumerate(problems):
         by_size.setdefault(len(checked_operands(problem.numbers)), []).append(i)
@@ -92,7 +92,7 @@ def by_operands(problems: Sequence[Problem]) -> Iterator[tuple[list[int], Array,
 def solvable_arrays(
     numbers_PK: Array, target_P: Array, rules: Rules = DEFAULT_RULES, workers: int | None = None
 ) -> Array:
-    """Return `is_solvable_batch`, (problems,) bool, of arrays (problems, k) and targets (problems,)."""
+    """Return whether each problem has a solution, (problems,) bool, given arrays (problems, k) and (problems,)."""
     numbers_PK, target_P = integers(numbers_PK, 2), integers(target_P, 1)
     problems, k = numbers_PK.shape
     if len(target_P) != problems:
@@ -108,8 +108,8 @@ def solvable_arrays(
 
 def _solvable_with_all(numbers_PK: Array, target_P: Array, rules: Rules, workers: int | None) -> Array:
     """Return whether some expression over all numbers of a row has its target as value, (problems,) bool. If rounding
-    could matter, or for a negative target, array hits are candidates, which `candidates` confirms exactly; there are
-    no other solutions."""
+    could matter, or for a negative target, hits in arrays are only possible solutions, which `candidates` confirms
+    exactly; no solution is missed."""
     problems, k = numbers_PK.shape
     if not problems or k == 1:
         return numbers_PK[:, 0] == target_P if problems else np.zeros(0, dtype=bool)
@@ -132,7 +132,7 @@ def _solvable_with_all(numbers_PK: Array, target_P: Array, rules: Rules, workers
 def _decide(
     numbers_PK: Array, target_P: Array, sizes: Sequence[int], exact: bool, memory: "Memory", part: slice
 ) -> Array:
-    """Return which problems of a slice have a solution by a split of these sizes, up to sign."""
+    """Return which problems of a slice have a solution, up to its sign, by a split with one of these `sizes`."""
     values = memory.values(numbers_PK[part])
     solvable = np.zeros(values.problems, dtype=bool)
     for _, _, met in meets(values, target_P[part], exact, sizes):
@@ -141,7 +141,7 @@ def _decide(
 
 
 def integers(values: Array, dimensions: int) -> Array:
-    """The array as int64, checked like the fields of a Problem."""
+    """Return the array as int64. Raises DataError for values that a Problem refuses."""
     array = np.asarray(values)
     if array.ndim != dimensions or (array.size and array.dtype.kind not in "iu"):
         raise DataError(f"An array of {dimensions} dimensions of integers is needed, got {array.dtype} {array.shape}.")
@@ -156,7 +156,7 @@ def integers(values: Array, dimensions: int) -> Array:
 
 
 class Memory(threading.local):
-    """Each thread's own Values, used again as long as the chunks have one size."""
+    """Thread-local buffer of Values, reused while the chunks have the same size."""
 
     def __init__(self, integers_only: bool, up_to: int) -> None:
         self.options = integers_only, up_to
@@ -173,7 +173,7 @@ class Memory(threading.local):
 
 
 def in_threads(work: Callable[[slice], T], total: int, size: int, workers: int | None) -> list[T]:
-    """`work` on consecutive slices of at most `size` of `total`, in order."""
+    """Return the results of `work` on consecutive slices of range(total), at most `size` long, in order."""
     parts = [slice(start, min(start + size, total)) for start in range(0, total, size)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = min(cores if workers is None else workers, len(parts))

@@ -1,7 +1,7 @@
 """Values of all forms of all operand subsets, for many problems at once, as exact fractions in NumPy arrays.
 
-A value is a numerator and a denominator, not reduced, in float64 while they are exact there and in Python integers
-otherwise. Where a term divides by zero its denominator is NaN; everything made of it holds NaN in numerator or
+A value is a numerator and a denominator, not reduced, in float64 while float64 is exact and in Python integers
+otherwise. Where a term divides by zero its denominator is NaN; every form that contains it has NaN in numerator or
 denominator, and no comparison with NaN is true. Within products a denominator of 0 stays: `x / 0` is not a value, but
 the inverse of that product, `0 / x`, is one.
 
@@ -22,16 +22,15 @@ EXACT = 2**53
 
 
 def largest(m: int, number: int) -> int:
-    """Return a bound of numerator and denominator of every form of m operands of at most `number`."""
+    """Return an upper bound of numerator and denominator of every form over m operands of at most `number`."""
     return max(number**m, 2 ** (m - 1) * number ** (m - 1))
 
 
 class Values:
-    """Forms of every non-empty subset of at most `up_to` operands; of at most `first` until `extend` is called.
-    numbers_KP: (k, problems) integers. `integers_only` keeps only forms all of whose divisions are without
-    remainder. A product can be computed numerators first, so that its intermediate values are integers if its
-    factors and its value are; a sum's are if its terms are. Hence a form counts as integral if its terms, factors
-    and own value are."""
+    """Values of the forms of every non-empty subset of at most `up_to` operands (at most `first` until `extend` is
+    called). numbers_KP: (k, problems) integers. `integers_only` keeps only forms without a remainder in any division:
+    those whose terms, factors and value are integers. That suffices, because a product can be computed numerators
+    first, so that its intermediate values are integers, and a sum of integers has integer intermediate values."""
 
     def __init__(self, numbers_KP: Array, integers_only: bool, up_to: int, first: int | None = None) -> None:
         self.k, self.problems = numbers_KP.shape
@@ -47,8 +46,8 @@ class Values:
         self.fill(numbers_KP)
 
     def fill(self, numbers_KP: Array) -> None:
-        """Compute all values for numbers of the same shape, in the same memory: new memory would cost more than the
-        arithmetic, because the system clears each page."""
+        """Compute all values for new numbers of the same shape in the same memory: allocation would cost more than
+        the arithmetic, because the system clears each page."""
         self.greatest = int(numbers_KP.max())
         exact = largest(max(self.k - 1, 1), self.greatest) < EXACT
         self.dtype = np.dtype(np.float64 if exact else object)
@@ -56,7 +55,7 @@ class Values:
         self._compute_sizes(1, self.first)
 
     def extend(self) -> None:
-        """Compute the subsets of more than `first` operands as well."""
+        """Compute the values of the subsets of more than `first` operands as well."""
         self._compute_sizes(self.first + 1, self.up_to)
 
     def _compute_sizes(self, least: int, most: int) -> None:
@@ -65,7 +64,7 @@ class Values:
                 self._compute(mask)
 
     def _buffer(self, mask: int, name: str) -> Array:
-        """Return (count, problems) memory of the right dtype, the same at every call."""
+        """Return a buffer, (count, problems), of the current dtype, the same at every call."""
         buffer = self.buffers.get((mask, name))
         if buffer is None or buffer.dtype != self.dtype:
             buffer = np.empty((plan(mask.bit_count()).count, self.problems), dtype=self.dtype)
@@ -100,7 +99,7 @@ class Values:
         self.terms[mask] = (whole(n_FP, d_FP), None) if self.integers_only else (n_FP, d_FP)
 
     def operands(self, mask: int, block: Block) -> tuple[Array, Array | None, Array, Array | None]:
-        """Return numerators and denominators of both sides of a block of the set `mask`, ready to broadcast."""
+        """Return numerators and denominators (None: 1) of both sides of a block of the set `mask`, broadcastable."""
         source = self.terms if block.op in (ADD, SUB) else self.fractions
         ln, ld = source[submask(block.left, mask)]
         rn, rd = source[submask(block.right, mask)]
@@ -140,7 +139,7 @@ class Values:
         return (n if d is None else n / d).astype(np.float64, copy=False)  # Python's integers divide so too
 
     def quotients_of_all(self, elements: int) -> Iterator[tuple[int, Array]]:
-        """Yield the values of all forms of the whole set as (first form, new array of about `elements`)."""
+        """Yield (index of the first form, values (forms, problems)) of the whole set, about `elements` at a time."""
         n, d = self.terms[(1 << self.k) - 1]
         size = max(1, elements // self.problems)
         for start in range(0, len(n), size):
@@ -160,7 +159,7 @@ def product(out: Array, x: Array | None, y: Array | None) -> None:
 
 
 def whole(n: Array, d: Array) -> Array:
-    """Return n / d where d divides n, NaN elsewhere, in the dtype of n."""
+    """Return n / d where that is an integer, NaN elsewhere, in the dtype of n."""
     if n.dtype != object:
         value = n / d
         value[value != np.rint(value)] = np.nan

@@ -1,4 +1,4 @@
-"""All ways to write an expression over two or three numbers, including the order of operands."""
+"""Enumeration of the ways to write an expression over two or three numbers, including the order of operands."""
 
 import operator
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ _VALUE = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator
 
 
 class Written(NamedTuple):
-    """Expression: its exact value, its text with single spaces between tokens, and its outermost operator or ""."""
+    """Written expression: exact value, text with single spaces between tokens, and outermost operator ("": none)."""
 
     value: Fraction
     text: str
@@ -19,8 +19,8 @@ class Written(NamedTuple):
 
 
 def written_forms(numbers: Iterable[int], orders: Iterable[tuple[int, ...]] | None = None) -> Iterator[Written]:
-    """Return every ordered binary tree over `numbers`, each used once; orders: over these alone. Texts may repeat;
-    intended for at most three numbers, or a few orders of four, which have 320 trees each."""
+    """Yield every ordered binary tree over `numbers`, each used once. orders: only these orders of the numbers. Texts
+    may repeat; meant for at most three numbers, or a few orders of four, which have 320 trees each."""
     for order in sorted(set(permutations(numbers))) if orders is None else orders:
         yield from _trees(order)
 
@@ -38,7 +38,7 @@ def _trees(order: tuple[int, ...]) -> Iterator[Written]:
 
 
 def combined(left: Written, sign: str, right: Written) -> Written:
-    """Join two texts with only the necessary parentheses; `a + ( b - c )` keeps its own."""
+    """Join two expressions with only the necessary parentheses, and those of `a + ( b - c )`."""
     rank = _PRECEDENCE[sign]
     left_text, right_text = left.text, right.text
     if left.operator and _PRECEDENCE[left.operator] < rank:

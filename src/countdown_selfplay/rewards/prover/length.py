@@ -1,5 +1,5 @@
 """Penalties for length: -alpha * length / max_length, added to the verifier's score (Allen and Ståblein, section 3.2);
-and one for texts near the limit (SGS)."""
+and a penalty for completions close to the token limit (SGS)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ...errors import ConfigError
 
 def make_length_penalty(alpha: float, max_length: int, floor: float | None = None) -> Callable[..., list[float]]:
     """Make a TRL reward callable, "length_penalty", that penalises each completion by its share of `max_length`
-    tokens. It needs the column `verdict`, which the joint trainer adds. Raises ConfigError for a negative or infinite
-    alpha or a length below 1.
+    tokens. With a floor it needs the column `verdict`, which the joint trainer adds. Raises ConfigError for a negative
+    or infinite alpha, an infinite floor, or a length below 1.
 
     alpha: penalty of a completion of full length (Allen and Ståblein: 0.1); an empty one has 0. floor: lower bound of
     score plus penalty, max(floor, score - alpha * length / max_length): 0 in the code of Allen and Ståblein, none in

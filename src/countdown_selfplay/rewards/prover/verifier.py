@@ -72,8 +72,8 @@ def default_reward_funcs(
     max_completion_length: int,
     length_penalty_floor: float | None = None,
 ) -> list[RewardFunc]:
-    """Return the verdict's score, logged under `name`; Allen and Ståblein's length penalty if its alpha is not 0; and
-    SGS's soft overlong penalty if its share is not 0."""
+    """Return the default reward functions: the verdict's score, logged under `name`; Allen and Ståblein's length
+    penalty if its alpha is not 0; and SGS's soft overlong penalty if its share is not 0."""
     rewards: list[RewardFunc] = [make_verdict_reward(name)]
     if length_penalty:
         rewards.append(make_length_penalty(length_penalty, max_completion_length, length_penalty_floor))
@@ -83,9 +83,9 @@ def default_reward_funcs(
 
 
 def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc], rules: Rules | None) -> list[Any]:
-    """Wrap the functions so that anything but one finite number per row raises an error. Reward models (ids, modules)
-    are unchanged; the plain `countdown_reward` is rebuilt with the run's rules, because its default rules need answer
-    tags. rules: None if the domain has none."""
+    """Wrap the functions so that any result but one finite number, or None, per row raises RewardError. Reward models
+    (ids, modules) are unchanged; `countdown_reward` is rebuilt with the run's rules, because its default rules need
+    answer tags. rules: None if the domain has none."""
     functions = list(reward_funcs) if isinstance(reward_funcs, list | tuple) else [reward_funcs]
     functions = [make_countdown_reward(rules) if f is countdown_reward and rules else f for f in functions]
     from torch.nn import Module  # the reward itself needs no torch
@@ -94,7 +94,7 @@ def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc], rules: Rul
 
 
 def _checked(function: RewardFunc) -> RewardFunc:
-    """Wrap one function: infinite and NaN rewards, at which TRL fails later, raise; None means no reward."""
+    """Wrap one function: infinite and NaN rewards, at which TRL fails later, raise RewardError; None is no reward."""
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
@@ -111,14 +111,14 @@ def _checked(function: RewardFunc) -> RewardFunc:
 
 
 def _named(wrapper: RewardFunc, function: Any) -> RewardFunc:
-    """Give an object or partial a `__name__`, under which TRL logs it."""
+    """Set the wrapper's `__name__`, under which TRL logs it, also for a callable object or a partial."""
     inner = getattr(function, "func", function)
     wrapper.__name__ = getattr(inner, "__name__", type(inner).__name__)
     return wrapper
 
 
 def _one_per_row(function: RewardFunc, rewards: Any, given: dict[str, Any]) -> list[float | None]:
-    """Return the rewards as floats; bools, NumPy numbers and tensors of one row each are numbers."""
+    """Return rewards as floats or None; numbers may be bools, NumPy or 0-dim tensors. Raises RewardError otherwise."""
     name = f"Reward function '{getattr(function, '__name__', type(function).__name__)}'"
     rule = f"one number per completion, finite and at most {LARGEST_REWARD:g} in size, or None for a row without one"
     if not hasattr(rewards, "__iter__") or isinstance(rewards, str | bytes | dict) or getattr(rewards, "ndim", 1) == 0:
