@@ -69,7 +69,7 @@ class SelfPlayParser(TrlParser):
             self.exit(2, f"{self.prog}: error: {error}\n")
 
     def settings(self, sources: Sources) -> dict[str, Any]:
-        """Merge the settings of all sources and convert them."""
+        """Merge recipe, config file and flags (ascending precedence); convert each value to the type of its field."""
         merged: dict[str, Any] = {}
         for _, file in sources.files:
             merged = over(merged, self.typed(file))

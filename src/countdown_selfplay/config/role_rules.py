@@ -109,8 +109,8 @@ def check_sizes(config: JointSelfPlayConfig) -> None:
 
 
 def check_tokens(config: JointSelfPlayConfig, prompts: Mapping[str, int], moves: int = 1) -> None:
-    """Check that the token budget of a micro-batch holds one answer of each trained role. prompts: kind -> tokens of
-    its longest prompt, where known. moves: number in an answer of the solving role, which share a micro-batch."""
+    """Raise ConfigError if `max_tokens_per_micro_batch` cannot hold a prompt with one answer of each trained role.
+    prompts: role -> tokens of its longest prompt, where known. moves: moves of an answer, all in one micro-batch."""
     budget = config.max_tokens_per_micro_batch
     for s in (s for s in config.one_of_each_kind if s.trained and budget):
         prompt, rows = prompts.get(s.kind), moves if s.kind == config.solver.kind else 1

@@ -226,8 +226,8 @@ def scaled_features(
 def archive_distance(
     problems: Sequence[Problem], archive: Sequence[str], spec: ProblemSpec, rules: Rules
 ) -> np.ndarray:
-    """Return the smallest root mean square difference of the scaled features to an archived problem (by key), (P,) in
-    [0, 1] (clipped beyond the ranges); 1 for an empty archive."""
+    """Return the distance of each problem to the nearest in `archive` (keys), (P,): the root mean square difference of
+    their scaled features, at most 1. It is 1 for an empty archive."""
     distance_P = np.ones(len(problems))
     if not archive:
         return distance_P

@@ -100,7 +100,7 @@ _VARIANT = (
 
 
 def variant_json(problem: Problem, solution: str, spec: ProblemSpec) -> Prompt:
-    """Render a chat prompt that shows a solved problem and its solution and requests JSON."""
+    """Render a chat prompt that shows a solved problem with its solution and requests a variant of it as JSON."""
     return chat(
         f"Here is a countdown arithmetic problem:\n{problem_json(problem)}\nHere is a solution of it:\n{solution}\n"
         f"Please generate another problem. {_limits(spec)} {_VARIANT}\n{_AS_JSON}"

@@ -37,12 +37,11 @@ class Trip:
 
 @dataclass
 class CollapseGuard:
-    """Guard over the metrics that are declared with `finite`, `trip` or `in_a_row`: by default the parseable rate,
-    starvation, the solve rate near 0 or 1, and values that must be finite (Allen and Ståblein, section 3.2).
-
-    A range applies to the mean over the last `window` rounds with the metric; a later one without it counts as its
-    `absent`, if that is set. `in_a_row` counts rounds above 0; a value that is not finite trips at once. `healthy` is
-    False from the first round whose values violate a rule until none does: rollbacks skip checkpoints of that time."""
+    """Detector of a collapse in the metrics that declare `trip`, `in_a_row` or `finite`: by default the parseable rate,
+    starvation, a solve rate near 0 or 1, and values that must be finite (Allen and Ståblein, section 3.2). `trip` is a
+    range for the mean over the last `window` rounds with the metric; after the first of them a round without it counts
+    as `absent`, if set. `healthy`: whether no rule is violated, no value of the latest round lies outside its range,
+    and no `in_a_row` count is above 0; rollbacks skip checkpoints that were saved while it was False."""
 
     metrics: Sequence[Metric] = ()
     window: int = 10

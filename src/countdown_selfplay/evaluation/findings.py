@@ -287,8 +287,8 @@ def _sentence(run: Run, metric: Metric, fault: Fault) -> str:
 
 
 def mean(run: Run, metric: str, late: bool = False, early: bool = False) -> float | None:
-    """Return the mean over the logged rounds that have the metric, or over those in its last or first fifth; None
-    without such a round, and for a fifth of fewer than FEW rounds."""
+    """Return the mean of a metric over the logged rounds that have it, of the last (late) or first (early) fifth of
+    the run. None if no such round has it, or with late or early fewer than FEW."""
     values = run.series(metric)
     if (late or early) and run.steps:
         start, end = run.steps[0], run.steps[-1]

@@ -286,9 +286,9 @@ def unsolvable_share(domain: Any, proposals: Sequence[Proposal], played: Sequenc
 
 
 def shuffled(outcome: Outcome, seed: int) -> Outcome:
-    """Return the outcome for the placebo of a trained conjecturer: rewards are permuted among the proposals that have
-    one, invalid rewards included, so that nothing can be learned. NaN stays in place. `trainable_N` is permuted too,
-    because it depends on the solve rate."""
+    """Return the outcome with shuffled rewards, for a control run whose conjecturer cannot learn from them: permuted
+    among the proposals that have one, `invalid_reward` included; NaN (no reward) stays in place. `trainable_N` is
+    permuted likewise, because it depends on the solve rate."""
     known = np.flatnonzero(~np.isnan(outcome.rewards_N))
     drawn = known[np.random.default_rng(seed).permutation(len(known))]
     rewards_N = np.array(outcome.rewards_N, dtype=float)

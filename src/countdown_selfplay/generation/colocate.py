@@ -89,7 +89,7 @@ class Colocate(VLLMSampler):
         return everyone[self.context.processes.rank - accelerator.local_process_index]
 
     def _revision(self, source: object) -> dict[str, str]:
-        """Return the hub revision that the trainer loaded: under `lora` the engine's base is never replaced."""
+        """Return engine arguments for the trainer's hub revision: under `lora` the engine's base stays as loaded."""
         given: Any = self.context.args.model_init_kwargs  # TRL has read it from JSON
         revision = (given or {}).get("revision")
         if revision is None or not isinstance(source, str):

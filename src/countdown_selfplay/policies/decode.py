@@ -202,9 +202,9 @@ def _narrow(cache: Any, device: torch.device) -> None:
 
 
 def _drawn(scores_BV: torch.Tensor, rows: torch.Tensor, of: int) -> tuple[torch.Tensor, torch.Tensor | bool]:
-    """Draw one token per row; return the tokens, and whether all scores are finite. Exponential races as in
-    torch.multinomial have draws for all `of` rows, ended ones included, so that a row's tokens do not depend on when
-    other rows end. With `of` 0, take the most likely token."""
+    """Sample one token per row; return the tokens, and whether no probability is NaN. As in torch.multinomial it has
+    the greatest ratio of probability to exponential noise, which is drawn for all `of` rows, finished ones included: a
+    row's tokens do not depend on when others finish. With `of` 0, return the most likely tokens, unchecked."""
     if not of:
         return scores_BV.argmax(-1), True
     probs_BV = scores_BV.softmax(-1)

@@ -272,7 +272,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return self.optimizer_steps.loss(model, **inputs)
 
     def _get_grad_norm(self, model: torch.nn.Module, grad_norm: Any = None) -> Any:
-        """Return the gradient norm to log, without the Trainer's clipping, which would multiply gradients by 1."""
+        """Return the gradient norm to log. The Trainer's way, clipping at infinity, is left to the other engines."""
         if grad_norm is not None or self.engine.name != "ddp" or self.accelerator.scaler is not None:
             return super()._get_grad_norm(model, grad_norm)
         return torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
