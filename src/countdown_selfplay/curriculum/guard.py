@@ -37,7 +37,7 @@ class Trip:
 
 @dataclass
 class CollapseGuard:
-    """Detector of a collapse in the metrics that declare `trip`, `in_a_row` or `finite`: by default the parseable rate,
+    """Detector of collapse in the metrics that declare `trip`, `in_a_row` or `finite`: by default the parseable rate,
     starvation, a solve rate near 0 or 1, and values that must be finite (Allen and Ståblein, section 3.2). `trip` is a
     range for the mean over the last `window` rounds with the metric; after the first of them a round without it counts
     as `absent`, if set. `healthy`: whether no rule is violated, no value of the latest round lies outside its range,
