@@ -56,15 +56,6 @@ def test_operators_constants_conditions_and_lines_are_changed_and_no_text_or_ann
     assert found[10]["text"].decode() == SOURCE.replace("n - 1", "(n + 1)")
 
 
-def test_the_seed_draws_from_every_folder(tree):
-    (tree / PLACE).write_text("def double(n):\n    return n * 2\n")
-    drawn = mutations.draw(tree, 3, seed=1)  # double has two mutations and one() has one
-    assert sorted(one["key"].partition(f"{mutations.PACKAGE}/")[2] for one in drawn) == [
-        "a/small.py|double|2 -> 4|1", "a/small.py|double|n * 2 -> n + 2|1", "other.py|one|1 -> 2|1",
-    ]  # fmt: skip
-    assert drawn == mutations.draw(tree, 3, seed=1)
-
-
 @pytest.mark.parametrize("tests, outcome", [
     (["test_call", "test_value"], ("caught", "tests/test_small.py::test_value")),
     (["test_call"], ("survived", "1 of tests pass")),
@@ -89,25 +80,3 @@ def test_the_tests_of_a_mutation_are_those_named_for_its_file_and_those_that_run
     assert [set(tests) for tests in found] == [every, {f"{small}call"}, every]
     assert (tree / PLACE).read_bytes() == before
     assert mutations.affordable({"a", "b", "c", "d"}, Counter(a=9.0, b=1.0, c=2.0), most=4) == ["d", "b", "c"]
-
-
-def test_probes_stand_before_statements_and_leave_docstrings_decorators_and_elif_alone():
-    source = """\
-def f(n):
-    \"\"\"A text.\"\"\"
-    if n:
-        return 1
-    elif n == 2:
-        @cache
-        def g(m=3):
-            return (m,
-                    4)
-"""
-    rows = [(number, {"line": line, "end": line}) for number, line in enumerate((5, 7, 9))]
-    lines, probe = source.splitlines(), mutations.PROBE.format
-    assert mutations.with_probes(source, rows).splitlines() == [
-        *lines[:2], f"    {probe(0)}", *lines[2:5],
-        f"        {probe(1)}", *lines[5:7], f"            {probe(2)}", *lines[7:],
-    ]  # fmt: skip
-    everywhere = [*lines[:2], f"    {probe(0)}", *lines[2:7], f"            {probe(0)}", *lines[7:]]
-    assert mutations.with_probes(source, [(0, {"line": 0, "end": 0})]).splitlines() == everywhere
