@@ -1,12 +1,10 @@
 # Tests: studies/many_runs.py, lab/report/panels.py, studies/symbolic_proposers.py, studies/four_runs_curve.py
 """Studies: what they share, symbolic proposers, and the ablation of fixed data."""
 
-import importlib
 import json
 import math
 import os
 
-import four_runs
 import four_runs_curve
 import pytest
 from many_runs import FINISHED, compared, finish, play_all, run_folder
@@ -14,8 +12,6 @@ from scipy import stats
 from tests.cli.test_recipes_played import flags
 from tests.made_up_runs import write_run
 
-from countdown_selfplay import JointSelfPlayConfig
-from countdown_selfplay.config.recipes import recipe_fields
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.lab.report import load_run, write_report
 from countdown_selfplay.lab.report.panels import drawn, reliability
@@ -87,26 +83,6 @@ def test_the_report_shows_the_filter_cascade_and_the_last_reliability(tmp_path):
     assert "Filters of the symbolic proposer" in page and "proposer refused too hard" in page
 
 
-def test_every_arm_of_the_study_keeps_the_same_share_and_the_papers_settings_its_kl_and_entropy():
-    study = importlib.import_module("symbolic_proposers")
-    for arm, (recipe, _, changes) in study.ARMS.items():
-        own = recipe_fields(recipe, {}, JointSelfPlayConfig).get("proposer_kwargs", {}) | changes
-        if own and arm != "ours":
-            assert own["keep"] / own["candidates"] == 3 / 16, arm  # 48 of 256 every ten rounds, or 12 of 64 in each
-    # what the first study was played with: 48 of 96 for UCB, ten refreshes for the trained proposer
-    assert study.FIRST_STUDY["ucb"]["candidates"] == 96 and study.FIRST_STUDY["trained"]["refresh"] == 10
-    study = importlib.import_module("symbolic_proposers")
-    for arm, changes in study.PAPER_STUDY.items():
-        recipe, _, own = study.ARMS[arm]
-        kwargs = recipe_fields(recipe, {}, JointSelfPlayConfig)["proposer_kwargs"] | own | changes
-        assert kwargs["keep"] / kwargs["candidates"] == 1 / 16, arm  # 16 of 256 every ten rounds, 4 of 64 in each
-    own = study.STUDIES["paper"][0]
-    assert (own["beta"], own["entropy_coef"]) == (0.001, 0.001)  # table 1
-    scored = study.scored_problems(512, False, own["number_high"])
-    assert len(scored) == 512 and max(max(p.numbers) for p in scored) == study.KNOWN
-    assert len(study.scored_problems(512, True, own["number_high"])) == 320  # of the training side
-
-
 SMALL = {
     "max_steps": "3",
     "per_device_train_batch_size": "8",
@@ -118,24 +94,6 @@ SMALL = {
     "num_generations_eval": "2",
     "disable_tqdm": "true",
 }
-
-
-@pytest.mark.matrix
-def test_the_shares_of_fixed_data_are_played_compared_and_counted(tmp_path):
-    page = four_runs.compare([], four_runs.mixed([0.0, 0.5]), flags(SMALL), tmp_path, "four-runs-mixes")
-    counts = json.loads((tmp_path / "four-runs-mixes-counts.json").read_text())
-    assert list(counts["arms"]) == ["before", "mix-0", "mix-0.5"]
-    assert [len(arm[0]["correct"]) for arm in counts["arms"].values()] == [8, 8, 8]
-    rounds = {}
-    for arm in ("mix-0", "mix-0.5"):
-        lines = [json.loads(line) for line in (tmp_path / arm / "metrics.jsonl").read_text().splitlines()]
-        rounds[arm] = [line for line in lines if "loss" in line]
-        assert [line["step"] for line in rounds[arm]] == [1, 2, 3]
-    assert all(line["round/anchor_slots"] == 0 for line in rounds["mix-0"])  # the conjecturer's problems alone
-    mixed = [(line["round/conjectured_slots"], line["round/anchor_slots"]) for line in rounds["mix-0.5"]]
-    assert all(fixed == max(own, 1) for own, fixed in mixed)  # half of the batch, without padding
-    text = page.read_text()
-    assert "mix-0.5" in text and "anchor_fraction" in text
 
 
 def test_a_level_is_reached_between_two_checkpoints_and_tables_set_a_joint_run_against_rloo():
@@ -152,20 +110,6 @@ def test_a_level_is_reached_between_two_checkpoints_and_tables_set_a_joint_run_a
     assert four_runs_curve.ratio([10, 10, 10], [20, 40, 80]) == f"4.00 [{low:.2f}, {high:.2f}]"
     assert four_runs_curve.ratio([10, None, 10], [20, 40, 80]) == "reached in 2 of 3 seeds"
     assert four_runs_curve.ratio([None], [20]) == "never reached"
-    # Two problems with sixteen answers each, eight or none of them right.
-
-    def runs(*correct):
-        return [{"n": 16, "correct": [8 * a, 8 * b]} for a, b in correct]
-
-    arms = {"before": runs((0, 0)), "rloo_80@30": runs((1, 0)), "rloo_80@80": runs((1, 1))}
-    arms |= {"anchored_shaped@100": runs((1, 0))}
-    answers = {"rloo_80@30": [300], "rloo_80@80": [800], "anchored_shaped@100": [100]}
-    lines = four_runs_curve.tables({"arms": arms, "answers": answers}).splitlines()
-    assert "| rloo_80 | 80 | 0.8 | 0.500 (0.500) | 1.000 |" in lines
-    # .25 after 100 answers and after RLOO's 300; .5 never
-    assert "| anchored_shaped | RLOO after 30 rounds | 0.250 | 0.1 | 0.3 | 3.00 [3.00, 3.00] |" in lines
-    assert "| anchored_shaped | RLOO after 80 rounds | 0.500 | never | 0.8 | never reached |" in lines
-    assert "| anchored_shaped | its own last | 0.250 | 0.1 | 0.3 | 3.00 [3.00, 3.00] |" in lines
 
 
 @pytest.mark.matrix

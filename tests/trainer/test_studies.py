@@ -60,23 +60,3 @@ def test_the_symbolic_study_gives_ours_the_answers_that_ucb_took(tmp_path):
     assert abs(cost["ours"]["prover_samples"] - cost["ucb"]["prover_samples"]) <= 128
     assert cost["refresh"]["label_samples"] == 8 * 20 * 4 and cost["ours"]["label_samples"] == 0
     assert "### Against ucb" in (root / "study.md").read_text()
-
-
-@pytest.mark.nightly
-def test_the_papers_settings_are_played_by_ucb_its_even_regimes_and_a_trained_proposer(tmp_path):
-    arms = ["rloo", "ucb", "even", "trained"]
-    words = ["--paper", "--arms", *arms, "--rounds", "2", "--problems", "16"]
-    code, _, err = play("symbolic_proposers.py", tmp_path, *words)
-    assert code == 0, err[-2000:]
-    root = tmp_path / "runs" / "symbolic-quick-paper"
-    lines = {
-        arm: [json.loads(line) for line in (root / arm / "seed-0" / "metrics.jsonl").read_text().splitlines()]
-        for arm in arms
-    }
-    selected = {
-        arm: [line["proposer/selected"] for line in own if "proposer/raw" in line] for arm, own in lines.items()
-    }
-    assert selected == {"rloo": [], "ucb": [16], "even": [16], "trained": [4, 4]}
-    logged = [name for name in lines["trained"][0] if name.startswith("proposer/q_")]
-    assert len(logged) == 8  # four number actions and four expression actions
-    assert sum(lines["trained"][0][name] for name in logged) == pytest.approx(2)  # two factors, each sums to 1
