@@ -190,10 +190,6 @@ def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, chan
 
 
 @pytest.mark.parametrize(("changes", "said", "printed"), [
-    ("--domain nomodule:X", "The domain 'nomodule:X' cannot be imported", ""),
-    ('--domain countdown --domain_kwargs {"foo":1}', "`domain_kwargs` has foo, which is not one of", ""),
-    ("--recipe tiny/sgs", "is not there yet; run: countdown-selfplay sgs --prepare.", "One round"),
-    ("--model_name_or_path ./gone", "The model './gone' cannot be read: there is no such folder", "One round"),
     ("--model_name_or_path bare", "The model 'bare' cannot be loaded: it is a folder without a tokenizer.",
      "One round"),
     ("--lr_scheduler_type cosine_with_min_lr", "`lr_scheduler_type` (cosine_with_min_lr) with", "One round"),

@@ -9,7 +9,6 @@ import four_runs_curve
 import pytest
 from many_runs import FINISHED, compared, finish, play_all, run_folder
 from scipy import stats
-from tests.cli.test_recipes_played import flags
 from tests.made_up_runs import write_run
 
 from countdown_selfplay.errors import DataError
@@ -83,19 +82,6 @@ def test_the_report_shows_the_filter_cascade_and_the_last_reliability(tmp_path):
     assert "Filters of the symbolic proposer" in page and "proposer refused too hard" in page
 
 
-SMALL = {
-    "max_steps": "3",
-    "per_device_train_batch_size": "8",
-    "problems_per_round": "16",  # for 8 proposals and as many fixed problems
-    "proposals_per_round": "8",
-    "conjecturer_num_generations": "8",
-    "eval_problems": "8",
-    "eval_proposals": "16",
-    "num_generations_eval": "2",
-    "disable_tqdm": "true",
-}
-
-
 def test_a_level_is_reached_between_two_checkpoints_and_tables_set_a_joint_run_against_rloo():
     curve = [(0, 0.2), (100, 0.4), (200, 0.3), (300, 0.5)]
     assert four_runs_curve.answers_to(curve, 0.3) == pytest.approx(
@@ -110,20 +96,3 @@ def test_a_level_is_reached_between_two_checkpoints_and_tables_set_a_joint_run_a
     assert four_runs_curve.ratio([10, 10, 10], [20, 40, 80]) == f"4.00 [{low:.2f}, {high:.2f}]"
     assert four_runs_curve.ratio([10, None, 10], [20, 40, 80]) == "reached in 2 of 3 seeds"
     assert four_runs_curve.ratio([None], [20]) == "never reached"
-
-
-@pytest.mark.matrix
-def test_checkpoints_are_scored_with_the_answers_until_then(tmp_path, monkeypatch, capsys):
-    arms = dict.fromkeys(("rloo_80", "fixed_problems"), (1, 2))
-    for name, value in {"PROBLEMS": 8, "ANSWERS": 16, "LEVELS": (2,), "ARMS": arms, "SAVED": {}}.items():
-        monkeypatch.setattr(four_runs_curve, name, value)
-    small = {**SMALL, "max_steps": "2", "save_steps": "1", "num_generations_eval": "16"}
-    small = {name: value for name, value in small.items() if not name.startswith("conjecturer")}
-    words = ["--seeds", "1", "--arms", "fixed_problems", "--folder", str(tmp_path), *flags(small)]
-    assert four_runs_curve.main(words) == 0
-    record = json.loads((tmp_path / "four-runs-curve.json").read_text())
-    # micro-batches of 8 answers, 16 of them in each of two rounds
-    wanted = {f"{arm}@{step}": [step * 8 * 16] for arm in arms for step in (1, 2)}
-    assert record["answers"] == wanted and list(record["arms"]) == ["before", *wanted]
-    assert {(run[0]["n"], len(run[0]["correct"])) for run in record["arms"].values()} == {(16, 8)}
-    assert "| fixed_problems | its own last |" in capsys.readouterr().out

@@ -44,19 +44,3 @@ def test_the_pools_study_plays_compares_and_refuses_what_is_of_another_one(tmp_p
     code, _, err = play("pool_expert_iteration.py", tmp_path, *arms[:-1], "3")
     assert code == 2 and "holds a finished run with rounds 2, and this study is of rounds 3" in err
     assert "Traceback" not in err
-
-
-@pytest.mark.nightly
-def test_the_symbolic_study_gives_ours_the_answers_that_ucb_took(tmp_path):
-    arms = ["rloo", "ucb", "refresh", "ours"]
-    code, _, err = play("symbolic_proposers.py", tmp_path, "--arms", *arms, "--rounds", "4", "--problems", "32")
-    assert code == 0, err[-2000:]
-    root = tmp_path / "runs" / "symbolic-quick"
-    cost = {arm: json.loads((root / arm / "seed-0" / "evaluation.json").read_text())["cost"] for arm in arms}
-    # four rounds of 256 answers; UCB's rollouts of the one refresh besides, 8 of each valid candidate of 256
-    assert cost["rloo"]["prover_samples"] == cost["refresh"]["prover_samples"] == 4 * 256
-    extra = cost["ucb"]["prover_samples"] - 4 * 256
-    assert 0 < extra <= 256 * 8 and extra % 8 == 0
-    assert abs(cost["ours"]["prover_samples"] - cost["ucb"]["prover_samples"]) <= 128
-    assert cost["refresh"]["label_samples"] == 8 * 20 * 4 and cost["ours"]["label_samples"] == 0
-    assert "### Against ucb" in (root / "study.md").read_text()

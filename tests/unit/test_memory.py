@@ -16,7 +16,7 @@ from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config.script import JointScriptArguments
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.planning import fit
-from countdown_selfplay.planning.dry_run import Plans, _prompts, batch_arithmetic
+from countdown_selfplay.planning.dry_run import Plans, _prompts
 from countdown_selfplay.planning.memory import (
     GIB,
     Launch,
@@ -156,33 +156,6 @@ def test_a_joint_run_counts_its_policies_frozen_copies_bases_and_texts():
     evaluated = said_of(problems_per_round=6, per_device_eval_batch_size=64)["KV cache (sampling)"]
     assert evaluated == found.replace("prover: 24", "evaluation: 64")
     assert "KV cache (sampling)" not in said_of(generation_backend="vllm")
-
-
-def test_a_round_and_a_micro_batch_are_said_in_their_settings():
-    """5 problems of 4 answers each for both provers, 3 rounds: 2 x 20 x 3. Three prompts of 2 proposals."""
-    sizes = dict(problems_per_round=5, proposals_per_round=6, prover_num_generations=4, conjecturer_num_generations=2)
-    pool = dict(roles={"prover": {"players": 2}}, max_steps=3, max_tokens_per_micro_batch=900)
-    args = joint_config("unused", use_cpu=True, **sizes, **pool, steps_per_round=2, sequences_per_step=6)
-    assert batch_arithmetic(args, 3) == [
-        "prover, each of 2: 5 problems x 4 = 20 answers",
-        "conjecturer: 3 prompts x 2 = 6 proposals",
-        "steps: 6 trained sequences each, at most 2 a round",
-        "micro-batch: at most 8 rows and 900 tokens, on each of 3 process(es)",
-        "problems per round: 5, at least 2 anchors, up to 3 proposals",
-        "rounds: 3, so 120 prover samples",
-    ]
-    alone = joint_config("unused", use_cpu=True, conjecturer_players=0, problems_per_round=1)
-    assert batch_arithmetic(alone)[0] == "prover: 1 problem x 8 = 8 answers" and "1, at least 1" in str(
-        batch_arithmetic(alone)
-    )
-    critics = dict(game="critic_discernment", roles={"helpful": None}, num_generations=2, problems_per_round=3)
-    assert batch_arithmetic(joint_config("unused", use_cpu=True, **critics, max_steps=5)) == [
-        "prover: at most 54 samples",  # 6 answers, 12 critiques, 48 revisions
-        "helpful: at most 12 samples",
-        "micro-batch: at most 8 rows, on each of 1 process(es)",
-        "problems per round: 3",
-        "rounds: 5, so at most 270 prover samples",
-    ]
 
 
 @pytest.mark.parametrize(

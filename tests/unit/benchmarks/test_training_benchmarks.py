@@ -24,14 +24,3 @@ def test_the_update_recomputes_each_layers_activations_once(bench, tmp_path, ask
     train_only.backward(trainer, wrapped, [batch] * 2)
     assert {ran.count(name) for name in ran} == {2 * expected} and len(set(ran)) == 3
     assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in trainer.model.parameters())
-
-
-def test_a_trainer_that_fails_in_its_thread_fails_where_it_is_waited_for(bench, tmp_path):
-    from tests.trainer.conftest import make_trainer
-
-    def broken(completions, **_):
-        raise ZeroDivisionError("no reward")
-
-    paced = bench("pacing").Paced(make_trainer(tmp_path, trainer={"reward_funcs": broken}))
-    with pytest.raises(ZeroDivisionError, match="no reward"):
-        paced.step()

@@ -49,18 +49,6 @@ def test_a_folder_in_which_nothing_was_played_takes_other_settings(tmp_path, cap
     assert "is a file, or a link that leads nowhere; name a folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [["cdg"], ["cdg", "--training", "online"], ["joint", "--recipe", "tiny/cdg_ppo"]])
-def test_what_the_game_starts_from_is_said_with_the_command_that_makes_it(command, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for _ in range(2):
-        assert main(command) == 2
-        error = capsys.readouterr().err
-        assert "'runs/tiny-cdg-start', which this run starts from, is not there yet" in error
-        assert "run: countdown-selfplay cdg --prepare." in error and error.count("\n") == 1
-        (tmp_path / "runs" / "tiny-cdg-start").mkdir(parents=True, exist_ok=True)  # a warm start that was killed
-    assert not list(tmp_path.glob("runs/tiny-cdg*/*"))
-
-
 def test_online_it_is_a_joint_run_with_the_games_recipe(tmp_path, capsys, caplog):
     arguments = [
         *EMBEDDED, "--recipe", "tiny/cdg", "--training", "online", "--output_dir", str(tmp_path), "--max_steps", "1",

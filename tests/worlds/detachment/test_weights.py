@@ -7,12 +7,9 @@ import pytest
 from tools.make_tiny_model.detachment import (
     MAX_LENGTH,
     SIGNS,
-    build_tokenizer,
     parts,
     proofs_shown,
     proposals_shown,
-    proved_at,
-    shown,
 )
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
@@ -47,17 +44,6 @@ def test_the_names_lead_to_small_whole_models_in_the_domains_setting(models):
     assert longest + 2 <= MAX_LENGTH
 
 
-def test_a_token_is_a_sign(models, tmp_path):
-    build_tokenizer().save_pretrained(tmp_path)
-    for _, tokenizer in models.values():
-        ids = tokenizer("CpNq : D1 23?")["input_ids"]
-        assert [SIGNS[i] for i in ids] == ["<s>", *"CpNq:D123?"]
-        assert tokenizer.decode(ids, skip_special_tokens=True) == "CpNq:D123?"
-        assert tokenizer.decode(tokenizer("CxQ")["input_ids"], skip_special_tokens=True) == "Cx<unk>"
-    for folder in DETACHMENT_PATHS.values():
-        assert (folder / "tokenizer.json").read_bytes() == (tmp_path / "tokenizer.json").read_bytes()
-
-
 def test_the_warm_start_shows_right_proofs_and_theorems_of_the_training_side_alone():
     """None of them proves a held-out theorem."""
     held_out = DOMAIN.held_out(1000)
@@ -74,20 +60,6 @@ def test_the_warm_start_shows_right_proofs_and_theorems_of_the_training_side_alo
     assert parts("DD211") == ["DD211", "D21"]
     assert parts("DD2D121") == ["DD2D121", "D2D12", "D12"]
     assert parts("D21") == ["D21", "2", "1"]
-
-
-def test_the_warm_start_keeps_a_part_of_the_long_theorems_back_with_all_their_instances():
-    """The training side: 14 - 2, 39 - 3, 67 - 10, 142 - 19, 313 - 43 theorems (playable ones, less those of the
-    held-out side by its hash)."""
-    sizes = {length: (len(proved_at(length)), len(shown(length))) for length in (5, 7, 9, 11, 13)}
-    assert [sizes[length] for length in (5, 7)] == [(12, 12), (36, 36)]
-    assert [sizes[length] for length in (9, 11, 13)] == [
-        (28, 57),
-        (62, 123),
-        (68, 270),
-    ]  # halves and a quarter, rounded
-    general = {str(theorem) for length in (1, 3, 5, 7, 9, 11, 13) for theorem, _ in proved_at(length)}
-    assert {str(conclusion(proof).conclusion) for _, proof in proofs_shown(500, 1)} <= general
 
 
 def test_the_models_do_what_they_were_shown(models):
