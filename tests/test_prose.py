@@ -1,6 +1,5 @@
 # Tests: docs/glossary.md
-"""Docstrings, messages and section rules are wrapped by hand: the wounds that a wrapper leaves are kept out. So is a
-list of phrases for which standard technical English has plainer words; `python tests/test_prose.py` counts them."""
+"""No text is cut by a wrapper, and no banned phrase grows; `python tests/test_prose.py` counts them."""
 
 import ast
 import io

@@ -1,10 +1,5 @@
 # Tests: warm_starts/training.py, warm_starts/iterated/spread.py
-"""SFT, IPO and iterated play on two processes under every engine, against one process: the same samples, the same
-losses to 1e-5 in float32 and to bf16's rounding in bf16, whole weights in the folder; and a run that goes on from a
-checkpoint.
-
-One launch per engine (warm_start_worker.py) plays everything, and one process without a launch is the reference.
-"""
+"""SFT, IPO and iterated play on two processes under every engine, against one process."""
 
 import json
 

@@ -1,6 +1,5 @@
 # Tests: tools/gym_tasks.py, docs/gym_tasks.md
-"""The table of reasoning-gym's tasks: what is refused and why, the page that is made of it, and (with the extra) a
-measurement that was stopped and goes on."""
+"""The table of reasoning-gym's tasks: what is refused and why, and the page that is made of it."""
 
 import json
 

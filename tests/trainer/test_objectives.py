@@ -1,6 +1,5 @@
 # Tests: objectives/base.py, training/losses.py, training/learners.py, config/role_rules.py
-"""Every objective in the real loop: it trains, its sums do not depend on the cut into micro-batches, and its state
-survives a restart."""
+"""Every objective in the real loop: it trains, whatever the cut, and its state survives a restart."""
 
 from pathlib import Path
 

@@ -1,6 +1,5 @@
 # Tests: proposers/tiers.py, policies/full.py
-"""A pool in the trainer: two conjecturers with tiers and two provers by expert iteration, real steps on the tiny
-model."""
+"""A pool in the trainer: two conjecturers with tiers and two provers by expert iteration."""
 
 import json
 import os

@@ -1,6 +1,5 @@
 # Tests: studies/pool_expert_iteration.py, studies/symbolic_proposers.py
-"""The studies of studies/ from start to end in miniature: warm starts, arms, tables, report. What they measure means
-nothing at this size; that they run, go on and refuse does."""
+"""The study of pools from start to end in miniature: that it runs, goes on and refuses."""
 
 import json
 import os

@@ -1,6 +1,5 @@
 # Tests: planning/memory.py, planning/fit.py, cli/launch.py, planning/dry_run.py, planning/probe.py
-"""What a dry run says of memory against models that were built and arithmetic by hand; a probe against what it must
-hold."""
+"""What a dry run says of memory, against built models and by hand; a probe against what it must hold."""
 
 import json
 import re

@@ -1,6 +1,5 @@
 # Tests: tiny/__init__.py, evaluation/model.py, evaluation/roles.py, evaluation/sampling.py, evaluation/setting.py
-"""The embedded models as they are shipped, the tiny one and the three of the ladder: files, sizes, tokenizer, weights;
-what they can do (figures of docs/tiny_model.md), the dear ones where `slow` tests run."""
+"""The embedded models as they are shipped: files, sizes, tokenizer, weights, and what they can do."""
 
 import hashlib
 import json
