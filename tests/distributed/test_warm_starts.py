@@ -127,14 +127,6 @@ def test_losses_and_weights_are_those_of_one_process(alone, launched, run, steps
         torch.testing.assert_close(theirs[name], value, rtol=0, atol=5e-6)
 
 
-def test_sft_is_measured_before_and_after(alone, launched):
-    """With samples of each number of processes: the rates are of 16 answers, and only their presence is asserted."""
-    _, folder, _ = launched
-    for where in (alone, folder):
-        evaluation = json.loads((where / "sft" / "evaluation.json").read_text())
-        assert all("prover" in evaluation[when] for when in ("before", "after"))
-
-
 def test_the_command_plays_measures_and_describes_on_two_processes(launched):
     _, folder, ranks = launched
     if "cdg" not in ranks[0]:

@@ -4,27 +4,11 @@
 import importlib
 import json
 
-import numpy as np
 import pytest
-from critic_figures import prover_figures
-from critic_tables import arm_table, has_pattern
+from critic_tables import arm_table
 from many_runs import finish, run_folder
 
-from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.lab.critics import Reply
-from countdown_selfplay.lab.critics.error_detection import StepItem
-
-
-def test_the_pattern_of_section_5_4_is_about_players_that_were_trained():
-    """Figure 4: prover 2 resists critic 1 best, prover 1 resists critic 2 worst; the untrained ones do not count."""
-    assert has_pattern(np.array([[0.99, 0.9, 0.9], [0.0, 0.5, 0.2], [0.0, 0.6, 0.4]]))
-    assert not has_pattern(
-        np.array([[0.9, 0.9, 0.9], [0.9, 0.7, 0.2], [0.9, 0.6, 0.4]])
-    )  # prover 1 resists critic 1 better
-    assert not has_pattern(
-        np.array([[0.9, 0.9, 0.9], [0.9, 0.5, 0.4], [0.9, 0.6, 0.3]])
-    )  # prover 2 resists critic 2 worse
 
 
 def result_of(matrix):
@@ -51,32 +35,6 @@ def test_figures_that_are_means_over_problems_have_intervals_over_problems_too()
     assert "| a | +0.500 [+0.000, +1.000] | +1.000 [+0.020, +1.000] |" in text
     assert "1 of 2 intervals leave out 0" in text
     assert "| a | 0.500 [0.500, 0.500] | 1.000" in arm_table(values, None, problems)
-
-
-def test_a_provers_figures_are_those_of_its_texts():
-    """Greedy: 3 * 5 + 7 = 22 right, 2 + 2 + 2 = 6 is not 5. Of the votes 2 of 3 are right for both problems."""
-    domain = CountdownDomain.tiny()
-    problems = [Problem((3, 5, 7), 22), Problem((2, 2, 1), 5)]
-    right, wrong = {22: "3 * 5 + 7", 5: "2 + 2 + 1"}, {22: "3 + 5 + 7", 5: "2 * 2 * 1"}
-
-    def policy(rows, n, seed, greedy):
-        found = []
-        for row in rows:
-            target = row["target"]
-            if "again" in row["prompt"]:
-                found.append([Reply("right")])
-            elif greedy:
-                found.append([Reply(right[22] if target == 22 else wrong[5])])
-            else:
-                found.append([Reply(right[target]), Reply(right[target]), Reply(wrong[target])])
-        return found
-
-    items = [StepItem(problems[0], wrong[22], 1, "3 + 5", True), StepItem(problems[0], right[22], 1, "3 * 5", False)]
-    found = prover_figures(policy, domain, problems, items, votes=(1, 3))
-    assert (found["pass@1"]["value"], found["majority@3"]["value"]) == (0.5, 1.0)
-    assert found["per_problem"]["pass@1"] == [1.0, 0.0] and found["per_problem"]["majority@3"] == [1.0, 1.0]
-    assert found["majority@1"]["value"] == pytest.approx(2 / 3)  # one vote of three is right twice of three times
-    assert found["error_detection"]["accuracy"]["value"] == pytest.approx(0.5)  # it calls every step right
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 """The way from a metric to a curve and to a picture, against positions and means worked out by hand."""
 
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -50,12 +49,7 @@ def test_a_band_does_not_change_what_is_shown_and_starved_rounds_are_marked_wher
     assert marks.get_xdata().tolist() == [0, 5] and legend(figure) == ["a", "target band", "starved round"]
 
 
-def test_a_picture_is_valid_xml_whatever_a_users_own_matplotlib_settings(monkeypatch):
-    for names, height in (("a", 250), ("ab", 250 + 14)):
-        tree = ElementTree.fromstring(svg(line_chart("t", [straight(name) for name in names])))
-        (style,) = tree.iter("{http://www.w3.org/2000/svg}style")
-        assert "prefers-color-scheme: dark" in style.text
-        assert (tree.get("width"), tree.get("viewBox")) == ("400pt", f"0 0 400 {height}")
+def test_a_picture_is_the_same_whatever_a_users_own_matplotlib_settings(monkeypatch):
     import matplotlib
 
     text = svg(line_chart("t", [straight()]))

@@ -7,8 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from countdown_selfplay.lab.report import load_run
-
 
 @pytest.fixture(scope="module")
 def sgs_study():
@@ -67,28 +65,6 @@ def test_the_table_and_the_claims_are_those_of_the_numbers(sgs_study, tmp_path):
     assert found["after_equal_rounds"]["sgs"] == [30 / 40, 31 / 40, 32 / 40]
     # all targets were attempted in the 4th round of 100 generations
     assert found["arms"]["sgs"]["fitted_from"] == [400.0] * 3 and "after 400 to 400 generations" in text
-
-
-def test_both_fits_begin_at_the_first_full_pass_and_equal_attempts_are_equal_rounds(sgs_study, tmp_path):
-    write_arm(tmp_path, "sgs", 1, 30, 0.9)
-    run = load_run(tmp_path / "sgs" / "seed-0")
-    curve = sgs_study.load_curve(str(run.path), "round/generations", None)[0]
-    begun = sgs_study.after_pass(run, curve)
-    # 17 of 20 rounds are left; after round 4 the targets with i * 20 // 30 < 4 are solved: t00 to t05
-    assert begun.compute.tolist() == [100.0 * at for at in range(4, 21)] and begun.rate[0] == 6 / 40
-    assert begun.first[:7].tolist() == [0] * 6 + [1] and (begun.first[30:] == 17).all()  # 17 points: never
-    assert begun.recentred(0).compute[0] == 0
-    two = tmp_path / "two"
-    write_arm(two, "sgs", 2, 30, 0.9)
-    write_arm(two, "reinforce_half", 2, 20, 0.8)
-    runs = {a: [load_run(two / a / f"seed-{s}") for s in (0, 1)] for a in ("sgs", "reinforce_half")}
-    for run in runs["sgs"]:
-        del run.rounds[10:]  # as if its budget were spent after 10 of the 20 rounds
-    # target i of n is solved in round i * 20 // n + 1: by round 10 15 of 30, 16 of 31, 10 of 20, 11 of 21, each of 40
-    # targets: means .3875 and .2625. Two seeds 1 / 40 apart: half-width 12.706 / 80 = .1588, times sqrt(2) .2246
-    told = sgs_study.equal_attempts(runs["sgs"], runs["reinforce_half"])
-    assert "solved in 10 rounds: 0.388, 0.263 | +0.125 [-0.100, +0.350] | open" in told
-    assert "it takes two seeds" in sgs_study.equal_attempts(runs["sgs"][:1], runs["reinforce_half"])
 
 
 def test_held_out_pairs_runs_with_sets_that_leave_their_own_run_out(sgs_study):

@@ -1,14 +1,11 @@
-# Tests: studies/many_runs.py, lab/report/panels.py, studies/symbolic_proposers.py, studies/four_runs_curve.py
-"""Studies: what they share, symbolic proposers, and the ablation of fixed data."""
+# Tests: studies/many_runs.py, lab/report/panels.py
+"""What studies share."""
 
 import json
-import math
 import os
 
-import four_runs_curve
 import pytest
 from many_runs import FINISHED, compared, finish, play_all, run_folder
-from scipy import stats
 from tests.made_up_runs import write_run
 
 from countdown_selfplay.errors import DataError
@@ -80,19 +77,3 @@ def test_the_report_shows_the_filter_cascade_and_the_last_reliability(tmp_path):
     assert {"Diversity of the selected", "Candidates: valid, and eligible of these"} <= set(charts)
     page = write_report([run.path], tmp_path / "report.html").read_text()
     assert "Filters of the symbolic proposer" in page and "proposer refused too hard" in page
-
-
-def test_a_level_is_reached_between_two_checkpoints_and_tables_set_a_joint_run_against_rloo():
-    curve = [(0, 0.2), (100, 0.4), (200, 0.3), (300, 0.5)]
-    assert four_runs_curve.answers_to(curve, 0.3) == pytest.approx(
-        50
-    )  # half of the first stretch, not the later crossing
-    assert four_runs_curve.answers_to(curve, 0.45) == pytest.approx(275)  # three quarters of the last
-    assert four_runs_curve.answers_to(curve, 0.51) is None
-    assert four_runs_curve.answers_to(curve, 0.1) == 0
-    # 2, 4 and 8 times fewer: the geometric mean is 4, and the logarithms to base 2 are 1, 2, 3 with deviation 1
-    half = stats.t.ppf(0.975, 2) / math.sqrt(3)
-    low, high = 4 / 2**half, 4 * 2**half
-    assert four_runs_curve.ratio([10, 10, 10], [20, 40, 80]) == f"4.00 [{low:.2f}, {high:.2f}]"
-    assert four_runs_curve.ratio([10, None, 10], [20, 40, 80]) == "reached in 2 of 3 seeds"
-    assert four_runs_curve.ratio([None], [20]) == "never reached"

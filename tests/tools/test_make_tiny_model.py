@@ -2,19 +2,14 @@
 """What the warm start shows the model, and how it trains."""
 
 import json
-import math
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
-import torch
 from tools.make_tiny_model.__main__ import main
 from tools.make_tiny_model.exercises import ExampleSource, exercises, solutions_by_target
 from tools.make_tiny_model.figures import held_out_problems
-from tools.make_tiny_model.tokenizer import LEARNT
-from tools.make_tiny_model.warm_start import WarmStart, save, train
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, reachable_targets
 from countdown_selfplay.countdown.exact.written import written_forms
@@ -66,27 +61,6 @@ def test_every_answer_is_right_and_no_held_out_key_is_in_the_training_data(sourc
     numbers = [(a, b, c) for a in range(1, 5) for b in range(a, 5) for c in range(b, 5)]
     every = {Problem(n, target).key for n in numbers for target in reachable_targets(n, 1, 99)}
     assert train_side | held_out == every
-
-
-def test_training_is_reproducible_and_leaves_the_global_generator_alone(tmp_path):
-    settings = WarmStart(steps=3, batch_size=16, warmup_steps=1, threads=1)
-    torch.manual_seed(7)
-    state, losses = torch.get_rng_state(), []
-    first = train(SMALL, settings, lambda step, loss: losses.append((step, loss)))
-    assert torch.equal(torch.get_rng_state(), state)
-    assert [step for step, _ in losses] == [1, 2, 3]
-    # Untrained, every one of the 113 words is about as likely as the other: ln 113 = 4.73 nats.
-    assert losses[0][1] == pytest.approx(math.log(len(LEARNT)), abs=0.3)
-    assert losses[2][1] < losses[0][1]
-    torch.manual_seed(8)
-    second = train(SMALL, settings)
-    other = train(SMALL, replace(settings, seed=1))
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
-    assert not torch.equal(first.model.embed_tokens.weight, other.model.embed_tokens.weight)
-    save(first, tmp_path / "model")
-    loaded = AutoModelForCausalLM.from_pretrained(str(tmp_path / "model"))
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), loaded.parameters(), strict=True))
-    assert AutoTokenizer.from_pretrained(str(tmp_path / "model"))("3 5 7 = 22 :")["input_ids"][0] == 1
 
 
 def test_a_run_writes_a_model_that_can_be_measured(tmp_path, capsys):

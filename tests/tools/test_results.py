@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tools.results import __main__ as pages
 from tools.results import readers, rows
-from tools.results.studies import STUDIES, Study
+from tools.results.studies import STUDIES
 
 AGAIN = "out of date; run: python -m tools.results"
 
@@ -43,26 +43,6 @@ def test_the_plot_and_the_pages_are_made_from_the_rows_and_print_them_by_hand():
     own = [row for row in committed()["rows"] if row["study"] == "Default run"]
     told = ["{difference:+.3f} [{low:+.3f}, {high:+.3f}]".format(**row).replace("0.", ".") for row in own]
     assert len(told) == 12 and [cell for cell in told if cell not in text] == []
-
-
-def job(arm, seed, correct):
-    rung = {"n": 16, "correct": correct}
-    return {"arm": arm, "seed": seed, "by_rung": {str(rung_): rung for rung_ in range(3, 11)}}
-
-
-def test_a_folder_of_jobs_is_a_study_by_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "DATA", tmp_path)
-    for seed in (1, 2):
-        for arm, correct in {"rloo": [16, 8], "rloo_frozen": [8, seed]}.items():
-            (tmp_path / f"{arm}-{seed}-60.json").write_text(json.dumps(job(arm, seed, correct)))
-    (tmp_path / "one-1-60.json").write_text(json.dumps(job("one", 1, [0, 0])))
-    found = rows.rows_of(Study("new", "ladder.md", lambda: readers.jobs("."), reference="rloo"), resamples=200)
-    assert [(row["arm"], row["control"], row["metric"], row["seeds"]) for row in found] == [
-        ("rloo", "one", "pass@1", [2, 1]), ("rloo", "one", "pass@16", [2, 1]),
-        ("rloo", "rloo_frozen", "pass@1", [2, 2]), ("rloo", "rloo_frozen", "pass@16", [2, 2]),
-    ]  # fmt: skip
-    # rloo: (1 + .5) / 2; rloo_frozen: (.5 + 1.5 / 16) / 2; with one right answer of 16, pass@16 is 1
-    assert [row["difference"] for row in found] == pytest.approx([0.75, 1, 0.75 - (0.5 + 1.5 / 16) / 2, 0])
 
 
 def test_p_values_are_those_of_students_t_and_of_welch():

@@ -64,18 +64,6 @@ def cumulative(rng, known=False, problems=200, sd=0.0):
     return ScalingCurve(compute, share, True, keys, first) if known else ScalingCurve(compute, share, True)
 
 
-def test_one_cumulative_run_has_no_interval_and_no_rank():
-    rng = np.random.default_rng(0)
-    one = assess("one", [cumulative(rng)])
-    assert one.fit.converged and one.interval is None and one.to_dict()["interval"] is None
-    assert "for its points share their problems" in one.over
-    far = assess("far", [run(0.3, noise=0.005, seed=s) for s in (1, 2, 3)])
-    (pair,) = rank([one, far])
-    assert not pair.ranked and pair.sentence == "one and far: not ranked, one is one cumulative curve."
-    # A table that never falls is taken for one, whatever its column is called.
-    assert assess("table", [(one.curves[0].compute, one.curves[0].rate)]).interval is None
-
-
 def test_a_problems_influence_is_what_the_fit_without_it_says():
     """Independent method: leave out each of ten problems, count the rates again and refit. Without one of P problems A
     moves by (A - value) / (P - 1); the linear term is right to a few percent of the largest move."""

@@ -125,13 +125,6 @@ def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build, m
         one.pop("cure") for one in written.values() if "healthy" in one and one is not written["round/surprise"]
     )
     assert written["round/surprise"] == {"healthy": [0.2, 1], "trip": [0.1, 0.9], "word": "surprise"}
-    panel = {"title": "The conjecturer's proposals", "view": [0, 1], "section": "Curriculum", "label": "parseable"}
-    ranges = {"healthy": [0.7, None], "trip": [0.5, 1], "legible": True}
-    words = {"subject": "share of readable proposals"}
-    assert written["conjecturer/parseable_rate"] == {**ranges, **words, "panel": panel}
-    starved = written["round/starved"]
-    assert (starved["in_a_row"], starved["healthy"], starved["panel"]["title"]) == (20, [0, 0], "Starved rounds")
-    assert written["prover/loss"] == {"panel": {"title": "Loss", "section": "Optimisation", "label": "prover"}}
 
 
 def test_an_alert_goes_to_trackio_of_the_main_process_alone_and_only_where_its_run_has_begun(monkeypatch, caplog):

@@ -71,16 +71,6 @@ def test_a_checkpoint_of_another_objective_is_refused(build, two_rounds):
     assert {rows[0].round for rows in allowed.learners["prover"].replay.kept} <= {1}
 
 
-def test_expert_iteration_trains_on_the_correct_answers_of_the_last_three_rounds(build):
-    trainer = ran(build(max_steps=4, prover_objective="expert_iteration", learning_rate=1e-4))
-    lines = rounds(trainer.args.output_dir)
-    correct = [round(32 * line["prover/correct_rate"]) for line in lines]  # a round has 32 answers
-    for i, line in enumerate(lines):
-        kept = sum(correct[max(0, i - 2) : i + 1])
-        assert line["prover/replay_samples"] == kept
-        assert line["prover/trained_samples"] == min(kept, 32)
-
-
 def test_kl_as_a_reward_penalty_is_zero_in_the_first_round_and_bites_in_the_second(build):
     """In round one the policy is its own reference: penalty 0, the update of a run without KL. Then the rewards are
     lowered by beta x KL and the weights part."""

@@ -1,4 +1,4 @@
-# Tests: studies/pool_expert_iteration.py, studies/symbolic_proposers.py
+# Tests: studies/pool_expert_iteration.py
 """The study of pools from start to end in miniature: that it runs, goes on and refuses."""
 
 import json

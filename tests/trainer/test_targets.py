@@ -6,7 +6,6 @@ from datasets import Dataset
 
 from countdown_selfplay.countdown import ProblemSpec, generate_problems
 from countdown_selfplay.countdown.helping import HELP_PROMPTS, VARIANT_PROMPTS
-from countdown_selfplay.errors import CheckpointError
 
 from .conftest import equal, goes_on, ran, results_of, rounds, weights
 
@@ -68,20 +67,6 @@ def test_stp_starts_when_a_target_is_solved_and_goes_on_bit_for_bit(build, monke
     # the first round has nothing to show; from then on one problem is asked for each unsolved target of the six
     assert logged[0].get("round/conjectured_slots", 0) == 0 and straight.counts.samples["conjecturer"] > 0
     assert not any(name.startswith("targets/presolve") for line in logged for name in line)
-
-
-def test_another_target_set_is_refused_on_resume_with_the_difference(build):
-    saving = dict(max_steps=2, save_strategy="steps", save_steps=2)
-    rows = targets().to_list()
-    build_sgs(build, **saving).train()
-    changed = [{"nums": [1, 2, 3], "target": 6}, *rows[:-2]]  # one came, the last two went
-    went = ", ".join(f"{','.join(map(str, sorted(row['nums'])))}={row['target']}" for row in rows[-2:])
-    difference = rf"there, 11 problems \(.*\) here; 1 new \(1,2,3=6\), 2 gone \({went}\)\)\. Keep"
-    with pytest.raises(CheckpointError, match=rf"train_dataset \(12 problems \(.*\) {difference}"):
-        build_sgs(build, data=Dataset.from_list(changed), **saving).train(resume_from_checkpoint=True)
-    other = Dataset.from_list(rows[::-1])
-    with pytest.raises(CheckpointError, match="here; the same ones, in another order or number"):
-        build_sgs(build, data=other, **saving).train(resume_from_checkpoint=True)
 
 
 def test_a_problem_that_stands_twice_is_one_target_and_the_count_is_said(build, caplog):

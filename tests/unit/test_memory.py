@@ -11,7 +11,6 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoConfig, AutoModelForCausalLM
 from trl import ModelConfig
 
-from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config.script import JointScriptArguments
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.planning import fit
@@ -225,16 +224,6 @@ def test_a_probe_of_a_pool_gives_every_trained_kind_an_entropy_bonus(tmp_path):
     assert found == {
         **{f"prover/{i}": _SMALL for i in range(2)}, **{f"conjecturer/{i}": 0.5 for i in range(2)}, "guide": _SMALL
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("zero2", "zero2"), ("zero3", "zero3"), ("fsdp2", "fsdp2"), ("ddp", "ddp"), ("single_gpu", "none")],
-)
-def test_a_launch_config_names_its_engine(name, kind):
-    engine = planned({"accelerate_config": name, **({} if kind == "none" else {"num_processes": "4"})})
-    assert (engine.kind, engine.processes, engine.device) == (kind, 1 if kind == "none" else 4, "cuda")
-    assert engine.bf16 and config_path(name).is_file()
 
 
 def test_a_layer_more_keeps_its_input_where_it_is_recomputed_and_all_it_reads_otherwise():

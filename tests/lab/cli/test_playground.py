@@ -12,7 +12,7 @@ from tests.made_up_runs import write_run
 
 from countdown_selfplay.cli import main
 from countdown_selfplay.lab.report import load_run
-from countdown_selfplay.lab.report.playground import MOST, evenly, playground, round_data, visible
+from countdown_selfplay.lab.report.playground import playground, round_data, visible
 
 ROUND = [
     {"role": "prover", "prompt": "8 1 3 : 9", "completion": "8 + 1 = 9", "reward": 0.1, "advantage": -0.45,
@@ -153,18 +153,6 @@ def test_ten_thousand_rounds_make_a_page_below_5_mb_that_says_what_it_left_out(t
     left_out = [n for first, last in zip(named[::2], named[1::2], strict=True) for n in range(first, last + 1)]
     assert sorted(shown + left_out) == list(range(1, 10_001))
     assert f"{len(shown):,} of 10,000 logged rounds are shown" in page and f"{len(left_out):,} are left out" in page
-
-
-@pytest.mark.parametrize(("sizes", "most", "chosen"), [
-    ([9] * 5, 50, [0, 1, 2, 3, 4]),
-    ([9] * 5, 49, [0, 1, 3, 4]),  # round(4 / 3) = 1, round(8 / 3) = 3
-    ([9] * 5, 30, [0, 2, 4]),
-    ([9] * 5, 1, [0, 4]),
-    ([9], 1, [0]),
-    ([MOST], MOST, [0]),
-])  # fmt: skip
-def test_rounds_are_thinned_evenly(sizes, most, chosen):
-    assert evenly(sizes, most) == chosen
 
 
 @pytest.mark.parametrize(("damage", "message"), [

@@ -67,16 +67,3 @@ def test_all_weights_of_a_run_count_except_those_of_its_checkpoints(golden, tmp_
     found = dict(golden.weights(tmp_path))
     assert set(found) == {"prover: w", "prover: v", "iteration-1/prover: w"}
     assert found["prover: w"] == found["prover: v"] != found["iteration-1/prover: w"]
-
-
-def test_metrics_are_those_of_the_log_and_of_the_evaluations_without_times(golden, tmp_path):
-    saved(tmp_path / "model.safetensors", w=[1.0])
-    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 0.5, "time/play": 3}\n{"step": 2, "loss": 0.25}\n')
-    phase = {"iteration": 1, "phase": "train", "role": "prover", "counts": {"right": 4}, "rows": 4}
-    (tmp_path / "iterations.jsonl").write_text(json.dumps(phase) + "\n")
-    evaluation = {"before": {"pass@1": 0.5, "seconds": 9}, "after": {"pass@1": 0.75}}
-    (tmp_path / "evaluation.json").write_text(json.dumps(evaluation))
-    assert golden.left_in(tmp_path)["metrics"] == {
-        "loss": [[1, 0.5], [2, 0.25]], "train/prover/counts/right": [[1, 4]], "train/prover/rows": [[1, 4]],
-        "evaluation/before/pass@1": [[0, 0.5]], "evaluation/after/pass@1": [[float("inf"), 0.75]],
-    }  # fmt: skip

@@ -1,25 +1,17 @@
-# Tests: tiny/__init__.py, evaluation/setting.py, worlds/detachment/guide.py
-"""The two models of condensed detachment as they are shipped, what their warm start shows them, and rounds of SGS."""
+# Tests: tiny/__init__.py, evaluation/setting.py
+"""The two models of condensed detachment as they are shipped and what their warm start shows them."""
 
 import json
 
 import pytest
-from tools.make_tiny_model.detachment import (
-    MAX_LENGTH,
-    SIGNS,
-    parts,
-    proofs_shown,
-    proposals_shown,
-)
+from tools.make_tiny_model.detachment import MAX_LENGTH, SIGNS, parts, proofs_shown, proposals_shown
 
-from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.cli.eval import parse
 from countdown_selfplay.evaluation.sampling import sample_completions
 from countdown_selfplay.evaluation.setting import setting_of
 from countdown_selfplay.tiny import load_tiny_model, resolve_model
 from countdown_selfplay.worlds.detachment import DETACHMENT_PATHS, check, conclusion, is_instance, is_tautology, read
 from countdown_selfplay.worlds.detachment.domain import DetachmentDomain, of_held_out_side
-from tests.trainer.conftest import equal, rounds, weights
 
 DOMAIN = DetachmentDomain()
 
@@ -74,36 +66,3 @@ def test_the_models_do_what_they_were_shown(models):
     read_ones = [one.problem for one in DOMAIN.parse([one.text for one in written]) if one.problem is not None]
     provable = [one.reason == "ok" for one in DOMAIN.check(read_ones)]
     assert len(read_ones) >= 60 and sum(provable) >= 20
-
-
-MODELS = {role: str(path) for role, path in DETACHMENT_PATHS.items()}
-QUICK = dict(
-    max_steps=2, save_strategy="no", report_to="none", disable_tqdm=True, use_cpu=True, logging_steps=1,
-    problems_per_round=8, proposals_per_round=32, per_device_train_batch_size=32, conjecturer_num_generations=32,
-    domain_kwargs={"longest_proof": 9},
-)  # fmt: skip
-
-SGS = dict(
-    domain_kwargs={"shortest_proof": 9, "longest_proof": 9},
-    proposer_kwargs={"batch": 4},
-    conjecturer_num_generations=1,
-)
-
-
-def played(folder, recipe, **changes):
-    args = JointSelfPlayConfig.from_recipe(recipe, output_dir=str(folder), **{**QUICK, **changes})
-    models = MODELS if args.players_of("conjecturer") else MODELS["prover"]
-    trainer = JointConjecturerProverTrainer(model=models, args=args)
-    before = weights(trainer)
-    trainer.train()
-    assert not equal(weights(trainer), before)
-    samples = [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
-    return rounds(folder), samples
-
-
-def test_two_rounds_of_self_guided_self_play_on_the_longest_proofs(tmp_path):
-    lines, samples = played(tmp_path, "tiny/detachment_sgs", **SGS)
-    targets = {str(problem) for problem in DetachmentDomain(shortest_proof=9, longest_proof=9).random(512, 0)}
-    assert all(0 <= line["targets/solve_rate"] <= 1 for line in lines)
-    asked = [row["prompt"] for row in samples if row["role"] == "conjecturer"]
-    assert asked and {prompt.removesuffix("?") for prompt in asked} <= targets
