@@ -4,8 +4,9 @@
 import importlib
 import json
 
+import numpy as np
 import pytest
-from critic_tables import arm_table
+from critic_tables import arm_table, has_pattern
 from many_runs import finish, run_folder
 
 from countdown_selfplay.errors import DataError
@@ -21,6 +22,16 @@ def result_of(matrix):
         for j, c in enumerate(names)
     ]
     return {"provers": names, "critics": names, "cells": cells}
+
+
+def test_differences_have_students_interval_and_the_pattern_of_section_5_4_is_about_trained_players():
+    """Differences .1, .2, .3: mean .2, s = .1, t(.975, 2) = 4.3027, half width 4.3027 * .1 / sqrt(3) = .248."""
+    values = {"start": {"pass@1": [0.1, 0.1, 0.1]}, "cdg": {"pass@1": [0.2, 0.3, 0.4]}}
+    assert "| cdg | +0.200 [-0.048, +0.448] |" in arm_table(values, "start")
+    assert "| start | 0.100 [0.100, 0.100] |" in arm_table(values, None)
+    # Figure 4: prover 2 resists critic 1 best, prover 1 resists critic 2 worst; the untrained ones do not count.
+    for (a, b, c, d), holds in {(5, 2, 6, 4): True, (7, 2, 6, 4): False, (5, 4, 6, 3): False}.items():
+        assert has_pattern(np.array([[9.9, 9, 9], [0, a, b], [0, c, d]])) == holds
 
 
 def test_figures_that_are_means_over_problems_have_intervals_over_problems_too():

@@ -49,6 +49,12 @@ def test_a_band_does_not_change_what_is_shown_and_starved_rounds_are_marked_wher
     assert marks.get_xdata().tolist() == [0, 5] and legend(figure) == ["a", "target band", "starved round"]
 
 
+def test_a_lonely_point_is_a_dot():
+    figure = line_chart("t", [straight(x=range(1, 7), y=[0.2, NAN, 0.3, NAN, 0.4, 0.4])])
+    dots = [line.get_xdata().tolist() for line in figure.axes[0].lines if line.get_marker() == "."]
+    assert dots == [[1, 3]]  # rounds 5 and 6 are a line
+
+
 def test_a_picture_is_the_same_whatever_a_users_own_matplotlib_settings(monkeypatch):
     import matplotlib
 

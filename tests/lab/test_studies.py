@@ -4,6 +4,7 @@
 import json
 import os
 
+import four_runs_curve
 import pytest
 from many_runs import FINISHED, compared, finish, play_all, run_folder
 from tests.made_up_runs import write_run
@@ -46,6 +47,14 @@ def test_runs_are_played_in_processes_of_their_own_once_and_their_arms_compared(
     assert [(d.arm, d.k, d.percentile.difference) for d in found.differences] == [("pool", 1, 0.25), ("pool", 4, 0.25)]
     with pytest.raises(DataError, match="There is no file or run folder"):
         compared({arm: [run_folder(tmp_path, arm, 2) / FINISHED] for arm in RIGHT}, (1,), "single")
+
+
+def test_a_level_is_reached_between_two_checkpoints_and_ratios_have_an_interval_of_their_logarithms():
+    curve = [(0, 0.2), (100, 0.4), (200, 0.3), (300, 0.5)]  # half of the first stretch, three quarters of the last
+    found = [four_runs_curve.answers_to(curve, level) for level in (0.3, 0.45, 0.1, 0.51)]
+    assert found == [pytest.approx(50), pytest.approx(275), 0, None]
+    # 2, 4 and 8 times fewer: the logarithms to base 2 have mean 2, deviation 1; t(.975, 2) / sqrt(3) = 2.4841
+    assert four_runs_curve.ratio([10] * 3, [20, 40, 80]) == f"4.00 [{4 / 2**2.4841:.2f}, {4 * 2**2.4841:.2f}]"
 
 
 def symbolic_run(folder):

@@ -117,10 +117,6 @@ def test_a_table_that_names_what_is_not_there_is_one_sentence(repository, capfd,
     assert line.startswith("tools/ci_stages.toml names what is not there: ") and named in line
 
 
-def test_the_repositorys_own_table_names_what_is_there():
-    assert ci_stages.wrong() == []
-
-
 def test_the_commit_is_written_where_the_tree_is_its_own(repository, capfd):
     head = commit(repository, {"src/shop/till.py": "other"})
     assert said(capfd)[1] == IN_FULL

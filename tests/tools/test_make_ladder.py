@@ -18,18 +18,13 @@ def test_the_prover_sees_two_and_three_numbers_each_move_behind_the_result_of_th
     for prompt, move in moves_shown(3000, seed=0):
         numbers, target = ([int(x) for x in part.split()] for part in prompt.split(":"))
         a, op, b, equals, value = move.split()
-        assert int(a) >= int(b)
-        assert equals == "="
-        assert {"+": int(a) + int(b), "-": int(a) - int(b), "*": int(a) * int(b), "/": int(a) / int(b)}[op] == int(
-            value
-        )
+        made = {"+": int(a) + int(b), "-": int(a) - int(b), "*": int(a) * int(b), "/": int(a) / int(b)}[op]
+        assert int(a) >= int(b) and equals == "=" and 1 <= int(value) <= 99 and made == int(value)
         rest = Counter(numbers)
         rest.subtract([int(a), int(b)])
         assert min(rest.values()) >= 0
-        if len(numbers) == 2:
-            assert int(value) == target[0]
+        assert len(numbers) > 2 or int(value) == target[0]
         assert not heldout_key(Problem(tuple(numbers), target[0]).key)
-        assert 1 <= int(value) <= 99
         sizes.add(len(numbers))
     assert sizes == {2, 3}
 

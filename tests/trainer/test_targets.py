@@ -6,6 +6,7 @@ from datasets import Dataset
 
 from countdown_selfplay.countdown import ProblemSpec, generate_problems
 from countdown_selfplay.countdown.helping import HELP_PROMPTS, VARIANT_PROMPTS
+from countdown_selfplay.errors import CheckpointError
 
 from .conftest import equal, goes_on, ran, results_of, rounds, weights
 
@@ -38,6 +39,9 @@ def test_a_run_stops_and_goes_on_bit_for_bit(build):
     start = weights(straight)
     straight.train()
     goes_on(straight, build_sgs(build, "resumed", **saving), 2)
+    changed = Dataset.from_list([{"nums": [1, 2, 3], "target": 6}, *targets().to_list()[:-2]])  # 1 came, 2 went
+    with pytest.raises(CheckpointError, match=r"\(12 problems .* 11 problems .*; 1 new \(1,2,3=6\), 2 gone \("):
+        build_sgs(build, data=changed, **saving).train(resume_from_checkpoint=True)
     # what happened: all 12 targets were attempted, problems were played for the unsolved ones, both roles moved
     logged, proposer = rounds(straight.args.output_dir), straight.game.proposer
     assert len(proposer.known) == 12 and 0 < len(proposer.solved) < 12

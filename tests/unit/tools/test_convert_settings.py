@@ -35,7 +35,6 @@ def tool(monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ({"max_steps": 3}, {"max_steps": 3}),
         # two steps of 16 rows each: 32 rows x 2 / 4
         ({"roles": {"prover": {"micro_batches": 2, "num_generations": 4, "players": 2},
                     "conjecturer": {"micro_batches": 1}},
@@ -65,17 +64,6 @@ def tool(monkeypatch):
 )  # fmt: skip
 def test_a_round_keeps_its_problems_and_proposals(tool, old, new):
     assert tool.convert(old) == new
-
-
-def test_a_recipe_keeps_its_comments(tool):
-    text = (
-        "# A round.\nper_device_train_batch_size: 32  # rows\nroles:\n  prover:\n    micro_batches: 8\n"
-        "    num_generations: 4\n  conjecturer: {micro_batches: 1, num_generations: 32}\nseed: 0  # any\n"
-    )
-    assert tool.converted_yaml(text) == (
-        "# A round.\nper_device_train_batch_size: 32  # rows\nproblems_per_round: 64\nproposals_per_round: 32\n"
-        "roles:\n  prover:\n    num_generations: 4\n  conjecturer: {num_generations: 32}\nseed: 0  # any\n"
-    )
 
 
 def test_the_folder_of_a_run_with_its_checkpoints(tool, tmp_path):
