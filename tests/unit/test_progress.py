@@ -18,15 +18,15 @@ def test_the_solve_rate_is_said_once_where_every_problem_was_conjectured():
 
 
 def test_a_line_says_when_the_run_will_end(monkeypatch, capsys):
-    """Begun at round 10 of 20; five rounds took 60 s, so five more take 60 s: 1 min."""
-    clock = iter([100.0, 160.0])
+    """Begun at round 10 of 20; five rounds took 50 s, so five more take 50 s."""
+    clock = iter([100.0, 150.0])
     monkeypatch.setattr("countdown_selfplay.training.callbacks.progress.time.monotonic", lambda: next(clock))
     lines, state = RoundLines([]), SimpleNamespace(is_world_process_zero=True, max_steps=20, global_step=10)
     lines.shown = [("a", "solved")]
     lines.on_train_begin(None, state, None)
     state.global_step = 15
-    lines.on_log(None, state, None, {"a": 0.5, "step_time": 12.0})
-    assert capsys.readouterr().out == "round 15/20: solved 0.50, 12.00 s/round, ETA 1 min\n"
+    lines.on_log(None, state, None, {"a": 0.5, "step_time": 10.0})
+    assert capsys.readouterr().out == "round 15/20: solved 0.50, 10.00 s/round, ETA 50 s\n"
 
 
 def test_the_interval_of_an_independent_difference_is_newcombes():
