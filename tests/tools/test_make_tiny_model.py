@@ -34,8 +34,7 @@ def test_the_written_forms_are_all_inequivalent_ones_and_reach_what_the_solver_r
     }  # fmt: skip
     texts = solutions_by_target((2, 3, 4), 1, 99)
     assert "( 2 + 3 ) * 4" in texts[20]
-    assert "2 + 3 * 4" in texts[14]  # 2 + (3 * 4)
-    assert "4 - ( 3 - 2 )" in texts[3]
+    assert "2 + 3 * 4" in texts[14] and "4 - ( 3 - 2 )" in texts[3]
     assert "4 - 3 - 2" not in texts[3]  # that is -1
     assert "4 / ( 2 / 3 )" in texts[6]
     assert not any(text.startswith("( 2 * 3 )") for text in texts[10])
@@ -68,9 +67,8 @@ def test_a_run_writes_a_model_that_can_be_measured(tmp_path, capsys):
     assert main(["--output", str(output), "--steps", "1", "--evaluate", "--json", *FEW]) == 0
     printed = capsys.readouterr()
     assert {"model.safetensors", "config.json", "tokenizer.json"} <= {path.name for path in output.iterdir()}
-    assert "step 1/1" in printed.err
-    assert "not the shipped weights" in printed.err
-    figures = json.loads(printed.out)
+    assert "step 1/1" in printed.err and "not the shipped weights" in printed.err
+    figures = json.loads(printed.out[printed.out.index("{") :])  # another library may have logged in front
     assert (figures["prover"]["problems"], figures["prover"]["n"]) == (4, 2)
     assert figures["conjecturer"]["n"] == 8
 

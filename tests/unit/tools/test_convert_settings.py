@@ -58,8 +58,6 @@ def tool(monkeypatch):
         # a plain num_generations hides a role's: 512 / 4
         ({"recipe": "tiny/moves", "num_generations": 4},
          {"recipe": "tiny/moves", "num_generations": 4, "problems_per_round": 128}),
-        # a warm start has no rounds
-        ({"role": "prover", "per_device_train_batch_size": 2}, {"role": "prover", "per_device_train_batch_size": 2}),
     ],
 )  # fmt: skip
 def test_a_round_keeps_its_problems_and_proposals(tool, old, new):
