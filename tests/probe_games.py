@@ -1,6 +1,4 @@
-"""Four games that the frame must carry, none of which it was written for: a pool of players, three roles with two
-turns, a role that is frozen, a proposer without a model; and the pool with tiers. Played by tests on one process, on
-two and with vLLM."""
+"""Four games that the frame was not written for, and the pool with tiers; for one process, two and vLLM."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -186,20 +186,3 @@ def test_the_cures_of_findings_name_no_setting_of_another_domain(page):
     assert "warm-start" in said and not [name for name in COUNTDOWN if f"`{name}`" in said]
     known = {metric.name for metric in (*METRICS, *SYMBOLIC, *TIERS)}
     assert CountdownDomain.cures.keys() <= known and "`operands`" in CountdownDomain.cures["round/too_hard_share"]
-
-
-@pytest.mark.matrix
-def test_the_domain_is_named_on_the_command_line(page, tmp_path, monkeypatch, capsys):
-    """A run and an evaluation from the page's file alone; tests/warm_starts has the warm starts of another
-    domain before that."""
-    (code,) = (block for block in blocks(ROOT / "docs" / "extending.md", "python") if "class Sums" in block)
-    (tmp_path / "sums.py").write_text(f"import random\n{code}")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    short = ["--max_steps", "2", "--eval_problems", "8", "--eval_proposals", "16", "--report_to", "none"]
-    play = ["joint", "--domain", "sums:Sums", "--output_dir", "runs/joint", "--max_completion_length", "16"]
-    assert main([*play, *short, "--model_name_or_path", "tiny"]) == 0
-    said = capsys.readouterr().out
-    assert "conjecturer in range" in said and not [name for name in COUNTDOWN if f"`{name}`" in said]
-    asked = ["--domain", "sums:Sums", "--n_problems", "8", "--samples", "2", "--output", "after.jsonl"]
-    assert main(["eval", "--model", "runs/joint/prover", *asked]) == 0

@@ -1,6 +1,5 @@
 # Tests: tools/notebooks.py
-"""The notebooks of examples/notebooks run from top to bottom in a kernel of their own, and say what is wrong in one
-sentence."""
+"""The notebooks run from top to bottom in a kernel of their own, and say what is wrong in one sentence."""
 
 from pathlib import Path
 

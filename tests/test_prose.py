@@ -1,6 +1,5 @@
 # Tests: docs/glossary.md
-"""Docstrings, messages and section rules are wrapped by hand: the wounds that a wrapper leaves are kept out. So is a
-list of phrases for which standard technical English has plainer words; `python tests/test_prose.py` counts them."""
+"""No text is cut by a wrapper, and no banned phrase grows; `python tests/test_prose.py` counts them."""
 
 import ast
 import io
@@ -12,27 +11,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("src", "benchmarks", "examples", "studies", "tests", "tools")
 SOURCES = [path for name in FOLDERS for path in sorted((ROOT / name).rglob("*.py"))]
-
-WOUNDED = '''"""A sentence that is cut
-short
-by a wrapper, with a quote left over "
-"here.
-
-Headings:
-    such as the one above, "and what is
-    quoted over two lines", are whole.
-"""
-# -- writing
-# ----------
-# -- whole ----------
-MESSAGE = (
-    f"{ROOT}, and this piece is whole: "
-    "chopped "
-    "here, while these two words "
-    "end a line:\\n"
-    "and these the text."
-)
-'''
 
 # Phrase -> plainer words, a hint for the reader of a failure. "there is no" and "stands for" are fine.
 BANNED = {
@@ -103,11 +81,6 @@ def wounds(source: str) -> list[tuple[int, str]]:
     return sorted({*docstring_wounds(tree), *message_wounds(tree, source.splitlines()), *rules})
 
 
-def test_each_wound_is_found_and_what_is_whole_is_not():
-    found = [(line, what.split()[1]) for line, what in wounds(WOUNDED)]
-    assert found == [(2, "line"), (3, "quote"), (10, "section"), (11, "section"), (15, "piece")]
-
-
 def test_no_sentence_message_or_rule_is_cut():
     found = {path: wounds(path.read_text(encoding="utf-8")) for path in SOURCES}
     assert not [f"{path.relative_to(ROOT)}:{line}: {what}" for path in SOURCES for line, what in found[path]]
@@ -156,15 +129,6 @@ def test_banned_phrases_are_not_on_edited_pages_and_grow_nowhere():
     found = counted()
     over = {name: counts for name, counts in found.items() if sum(counts.values()) > ALLOWED.get(name, 0)}
     assert not over, "BANNED has plainer words; `python tests/test_prose.py` prints all counts"
-
-
-def test_a_banned_phrase_is_found_in_prose_and_not_in_code(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("It stands\nhere anew, `by lot`; `x` stands for a word.\n```bash\nwhoever\n```\n")
-    assert list(banned(page)) == ["anew", r"(?:stands?|stood|standing)(?! for)"]
-    module = tmp_path / "module.py"
-    module.write_text('"""Drawn by lot."""\nMESSAGE = "Drawn by lot, " "whoever asks."\n')
-    assert banned(module) == {"by lot": 1, "whoever": 1}
 
 
 if __name__ == "__main__":

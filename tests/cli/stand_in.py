@@ -1,5 +1,4 @@
-"""A stand-in for the public 0.5B checkpoints: a tokenizer of their kind, their chat template, and a small Qwen2 whose
-weights are a table of which token follows which."""
+"""A stand-in for the public 0.5B checkpoints: tokenizer, chat template, and a small Qwen2 that is a table."""
 
 from itertools import pairwise
 from pathlib import Path

@@ -28,18 +28,6 @@ def test_json_holds_the_installed_versions(capsys):
     assert info["cores"] >= 1 and info["memory_gib"] > 0 and info["devices"]
 
 
-def test_text_has_one_line_per_fact_and_says_what_is_missing(capsys, monkeypatch):
-    monkeypatch.setitem(env.EXTRAS, "vllm", "a-distribution-that-does-not-exist")
-    assert env.main([]) == 0
-    rows = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
-    assert rows["extra [vllm]"].strip() == "not installed"
-    assert rows["trl"].strip() == importlib.metadata.version("trl")
-    assert env.version("a-distribution-that-does-not-exist") is None
-    monkeypatch.setattr(env, "version", lambda name: None)
-    assert env.devices() == []
-    assert "unknown (torch is not installed)" in env.as_text(env.environment())
-
-
 @pytest.mark.parametrize(
     ("fault", "cure"),
     [

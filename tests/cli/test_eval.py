@@ -205,8 +205,6 @@ def test_the_frozen_set_is_asked_by_name_and_a_file_that_is_no_evaluation_is_kep
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--seed", "1"], "was begun with seed 0 and this evaluation has 1"),
-    (["--temperature", "0.5"], "was begun with temperature 1.0 and this evaluation has 0.5"),
-    (["--samples", "2"], "was begun with n 4 and this evaluation has 2"),
     (["--answer_rule", "any"], "rules.answer_rule 'last' and this evaluation has 'any'"),
     (["--n_problems", "3"], "was begun with n_problems 2 and this evaluation has 3"),
 ])  # fmt: skip

@@ -1,6 +1,5 @@
 # Tests: cli/options.py, cli/help.py, cli/commands.py, cli/joint.py, cli/sources.py
-"""cli/options.py, sources.py, data/yaml_file.py: how recipe, config file and flags are read, and which of
-their mistakes are refused before torch loads."""
+"""How recipe, config file and flags are read, and which of their mistakes are refused before torch loads."""
 
 import json
 import os

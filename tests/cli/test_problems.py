@@ -76,7 +76,6 @@ def test_parquet_and_jsonl_hold_the_same_rows_group_by_group(tmp_path, capsys, m
         _, rows, _, _ = write(tmp_path, capsys, *arguments)
         assert write(tmp_path, capsys, *arguments, name="out.parquet")[0] == 0
         assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == rows
-    parquet = pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr(dataset, "ROW_GROUP", 4)
     _, rows, _, _ = write(tmp_path, capsys, "--count", "10", "--schema", "ground_truth")
     assert write(tmp_path, capsys, "--count", "10", "--schema", "ground_truth", name="out.parquet")[0] == 0

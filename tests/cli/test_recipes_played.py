@@ -23,7 +23,7 @@ from ..installed import playable
 from .stand_in import DOMAIN, make_stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
-# Those of other systems are tested in test_systems.py, test_cdg.py, test_eval_tasks.py and below,
+# Those of other systems are tested in test_systems.py, test_cdg.py, test_eval_tasks.py, test_pool.py and below,
 # those of a pretrained model in moves in test_smollm2_moves.py.
 OTHERS = re.compile("sgs|cdg|symbolic|pool|self_correction|smollm2")
 FILES = sorted((ROOT / "examples" / "recipes").glob("*/*.yaml"))
@@ -143,46 +143,14 @@ def test_a_stop_string_that_the_tokenizer_cannot_write_is_refused_before_a_model
     assert "conjecturer_prompt=compact for the embedded model" in capsys.readouterr().err
 
 
-OF_SYSTEMS = sorted(name for name in recipes() if ("symbolic" in name or "pool" in name) and "rloo" not in name)
-LIKE_ANOTHER = {
-    "qwen2.5-0.5b/pool",
-    *(f"tiny/symbolic_{name}" for name in ("p_solver", "refresh", "refresh_diversity")),
-}
-LIKE_ANOTHER |= {
-    f"qwen2.5-0.5b/symbolic_{name}" for name in ("p_solver", "refresh", "refresh_diversity", "ours", "ucb")
-}
+SYMBOLIC = sorted(name for name in recipes() if "symbolic" in name and "rloo" not in name)
+LIKE_ANOTHER = re.compile("_(p_solver|refresh|refresh_diversity)$|0.5b/symbolic_(ours|ucb)$")
 """They take the paths of others with other numbers."""
 
 
-def some(word):
-    """The recipes with `word` in their names, those like another in a stage of their own."""
-    return [pytest.param(n, marks=[pytest.mark.matrix] * (n in LIKE_ANOTHER)) for n in OF_SYSTEMS if word in n]
-
-
-def play(command, name, folder, *more):
-    changed = [{"recipe": name, "output_dir": str(folder)}, SHORT, SHORT_JOINT, *more]
-    assert main([command, *flags(*changed)]) == 0
-    result = json.loads((folder / "evaluation.json").read_text())
-    assert [len(result[when]["prover"]["correct"]) for when in ("before", "after")] == [8, 8]
-    steps = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [line for line in steps if "loss" in line]
-
-
-@pytest.mark.parametrize("name", some("pool"))
-def test_a_pool_has_four_players_and_its_tiers_stay_within_their_bounds(name, public, tmp_path):
-    more = {"model_name_or_path": "tiny", "conjecturer_model": "tiny"}
-    if not name.startswith("tiny/"):  # its conjecturer is another model, which writes up to 512 tokens
-        more = public | {
-            "conjecturer_model": public["model_name_or_path"],
-            "conjecturer_max_completion_length": "8",
-            "prover_max_completion_length": "8",
-        }
-    lines = play("pool", name, tmp_path, more)
-    assert {"prover_0", "prover_1", "conjecturer_0", "conjecturer_1"} <= {path.name for path in tmp_path.iterdir()}
-    assert [2 <= line["tier_1_operand_count"] <= 4 for line in lines] == [True, True]
-
-
-@pytest.mark.parametrize("name", some("symbolic"))
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.matrix] * bool(LIKE_ANOTHER.search(n))) for n in SYMBOLIC]
+)
 def test_a_symbolic_proposer_selects_and_its_problems_are_played(name, public, tmp_path):
     small = {"prover_max_completion_length": "8", "problems_per_round": "16"}  # of 128
     more = {} if name.startswith("tiny/") else public | small
@@ -194,7 +162,12 @@ def test_a_symbolic_proposer_selects_and_its_problems_are_played(name, public, t
         labels.write_text("\n".join(lines))
         own = settings["proposer_kwargs"] | {"difficulty_kwargs": {"labels": str(labels)}}
         more["proposer_kwargs"] = json.dumps(own)
-    first, _ = play("symbolic", name, tmp_path, more)
+    changed = {"recipe": name, "output_dir": str(tmp_path)}
+    assert main(["symbolic", *flags(changed, SHORT, SHORT_JOINT, more)]) == 0
+    result = json.loads((tmp_path / "evaluation.json").read_text())
+    assert [len(result[when]["prover"]["correct"]) for when in ("before", "after")] == [8, 8]
+    steps = map(json.loads, (tmp_path / "metrics.jsonl").read_text().splitlines())
+    first = next(line for line in steps if "loss" in line)
     assert first["proposer/selected"] > 0 and first["round/conjectured_slots"] > 0
 
 
@@ -220,15 +193,9 @@ def test_the_table_holds_every_recipe_once_and_one_is_printed_as_it_ships(capsys
 
 @pytest.mark.parametrize(("name", "command", "paper"), [
     ("tiny/default", "joint", ""),
-    ("tiny/sgs_stp", "sgs", "SGS"),
-    ("tiny/pool", "pool", "Multimodal LLM Self-Play"),
     ("tiny/cdg", "cdg --training online", "Wang et al."),
-    ("tiny/iterated_cdg", "cdg", "Wang et al."),
-    ("tiny/symbolic_ours", "symbolic", ""),
     ("tiny/symbolic_ucb", "symbolic", "Task Difficulty and Diversity"),
-    ("tiny/rloo", "rloo", ""),
     ("qwen2.5-0.5b/rloo", "rloo", "Allen and Ståblein"),
-    ("tiny/sft", "sft", ""),
 ])  # fmt: skip
 def test_who_plays_a_recipe_and_whose_it_is(name, command, paper):
     own = next(one for one in ("sft", "ipo", "cdg", "joint") if name in recipes(one))
@@ -248,8 +215,3 @@ def test_facts_are_of_recipes_that_there_are_and_minutes_those_that_were_measure
         name: pytest.approx(value / 60, abs=0.05) for name, value in measured.items()
     }
     assert lines["tiny/default"] == "2.6"
-
-
-def test_what_one_gpu_does_not_hold_is_marked():
-    rows = {line.split()[0]: line.split()[-2:] for line in table().splitlines()[2:]}
-    assert rows["qwen2.5-7b/anchored_shaped_fixed"] == ["251", "!"] and "!" not in rows["qwen2.5-0.5b/sgs"]

@@ -2,12 +2,10 @@
 """Commands of systems: `rloo`, `pool`, `symbolic` and `sgs`, their recipes, what they start from, and hard targets."""
 
 import hashlib
-import importlib
 import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tests.installed import MISSING
 
@@ -19,7 +17,7 @@ from countdown_selfplay.config.script import check_starts
 from countdown_selfplay.countdown import CountdownDomain, generate_problems, heldout_key
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation.hard import hard_problems
-from countdown_selfplay.proposers.symbolic.difficulty import Rollout, read_labels
+from countdown_selfplay.proposers.symbolic.difficulty import read_labels
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
 
 
@@ -76,27 +74,6 @@ def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_a
     asked = seen["given"][2]
     assert len(asked) == 40 and not played & set(map(domain.key, asked))
     assert max(max(problem.numbers) for problem in asked) <= 8 < domain.spec.number_high
-
-
-def test_the_least_diversity_is_fitted_by_the_share_of_the_band_that_it_refuses():
-    class Half(Rollout):
-        def estimate(self, round, problems, features):
-            return 0.5 + 0 * features[:, 0]  # all within the band
-
-    fit = importlib.import_module("fit_least_diversity")
-    kwargs = recipe_fields("tiny/symbolic_p_solver", {}, JointSelfPlayConfig)["proposer_kwargs"]
-    kwargs |= {"difficulty": "rollout", "candidates": 40}
-    shares = [fit.refused(threshold, kwargs, CountdownDomain.tiny(), Half(), 1) for threshold in (0.0, 0.01, 1.1)]
-    admitted = [share[1] for share in shares]
-    shares = [share[0] for share in shares]
-    assert admitted == pytest.approx([1 - share for share in shares])  # all within the band: refused or admitted
-    # R_div lies in [0, 1]
-    assert shares[0] == 0 and 0 < shares[1] <= 0.9 and shares[2] == 1
-    # the table: 27.8 of 27.8 + 44.7, and 1.7 of 1.7 + 68.2
-    assert fit.REFUSED[7] == pytest.approx(0.3834, abs=1e-4) and fit.REFUSED[13] == pytest.approx(0.0243, abs=1e-4)
-    # without a model: drawn in the shares of the table, which leave 72.5% and 69.9% within the band
-    drawn = fit.Drawn(*fit.OUTSIDE[7]).estimate(fit.Alone(CountdownDomain.tiny(), 0, 0), range(4000), None)
-    assert [np.mean(drawn == p) for p in (0, 0.4, 1)] == pytest.approx([0.071, 0.725, 0.204], abs=0.025)
 
 
 ARMS = ("ucb", "p_solver", "refresh", "refresh_diversity")
@@ -210,18 +187,6 @@ def test_a_start_is_there_with_whole_weights_or_an_adapter_and_in_no_folder_whos
         main(["sgs", "--model_name_or_path", "runs/tiny-sgs-other/prover", "--recipe", "tiny/sgs", "--use_cpu"]) == 2
     )
     assert "'runs/tiny-sgs/" in capsys.readouterr().err  # the conjecturer's and the targets, not the prover's
-
-
-def test_what_is_not_there_yet_is_said_with_the_command_that_makes_it(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["sgs", "--use_cpu"]) == 2
-    assert "'runs/tiny-sgs/prover'" in (said := capsys.readouterr().err)
-    assert "run: countdown-selfplay sgs --prepare." in said
-    assert main(["sgs", "--recipe", "qwen2.5-0.5b/sgs", "--bf16", "false", "--use_cpu"]) == 2
-    said = capsys.readouterr().err
-    assert "'runs/qwen-sgs/guide'" in said and "sft_sgs_guide" in said and "--hard_for Qwen/" in said
-    assert main(["sgs", "--recipe", "tiny/default", "--use_cpu"]) == 2
-    assert "`proposer` (None) must be targets or stp here" in capsys.readouterr().err
 
 
 def test_hard_problems_are_those_that_the_model_rarely_solves():

@@ -1,7 +1,5 @@
 # Tests: objectives/grpo.py, objectives/base.py
-"""GRPO and Dr. GRPO give the loss and the credit of TRL's own trainer on the same samples.
-
-Its CISPO is none of ours: it takes another mean and clips from above only."""
+"""GRPO and Dr. GRPO give the loss and the credit of TRL's own trainer; its CISPO is none of ours."""
 
 import pytest
 import torch

@@ -1,6 +1,5 @@
 # Tests: _trl.py, _trl_check.py, data/anchors.py
-"""The pinned TRL has exactly the private names, parameters and output keys that countdown_selfplay/_trl.py relies
-on."""
+"""The pinned TRL has exactly the private names, parameters and keys that _trl.py relies on."""
 
 import inspect
 import math

@@ -1,8 +1,4 @@
-"""One of two processes under an engine: every way of sharing weights, straight and resumed, and the uneven cases.
-
-Started once per engine by test_engines.py. The first process writes the whole weights after each round, and each
-process what it sampled, to <output>/<sharing>/*.pt.
-"""
+"""One of two processes under an engine: every way of sharing weights, straight, resumed, and uneven."""
 
 import dataclasses
 from pathlib import Path

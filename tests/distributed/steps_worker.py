@@ -1,5 +1,4 @@
-"""One of several processes under an engine: rounds of hand-made samples, without generation. The first writes the
-weights after each optimizer step to <output>/<optimizer>.pt."""
+"""One of several processes under an engine: rounds of hand-made samples, without generation."""
 
 from pathlib import Path
 

@@ -1,10 +1,5 @@
 # Tests: distributed/ddp.py, distributed/deepspeed.py, distributed/fsdp.py, policies/full.py, policies/lora.py
-"""DDP, ZeRO-2, ZeRO-3 and FSDP2 x full, lora and tied, on two real processes: the engine is on, every role moves,
-ranks are equal, the updates are those of one process on the same samples, a resume is exact, and uneven work does not
-hang.
-
-One launch per engine (engine_worker.py) plays everything; each test looks at one part of what it left.
-"""
+"""DDP, ZeRO-2, ZeRO-3 and FSDP2 x full, lora and tied, on two real processes; one launch per engine."""
 
 import json
 

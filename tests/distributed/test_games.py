@@ -1,9 +1,5 @@
 # Tests: distributed/ddp.py, distributed/deepspeed.py, distributed/fsdp.py, training/round.py
-"""The probe games on two processes under each engine: processes agree, a resume is exact, what is frozen stays, a
-round may be two steps, and processes with different numbers of rows, or none, wait for nobody.
-
-One launch per engine plays all of them.
-"""
+"""The probe games on two processes, one launch per engine: they agree, resume and wait for nobody."""
 
 import pytest
 

@@ -1,6 +1,5 @@
 # Tests: training/rollouts.py, training/plan.py, proposers/targets.py
-"""Answers in moves, and the recipe tiny/sgs, on two processes: they choose, keep and count the same, take the same
-steps and end alike, and a resumed run ends as the straight one bit for bit. Moves also under FSDP2 and DeepSpeed."""
+"""Answers in moves, and tiny/sgs, on two processes: they decide alike, and a resume is exact."""
 
 import pytest
 

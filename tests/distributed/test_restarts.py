@@ -1,6 +1,5 @@
 # Tests: training/store.py, training/callbacks/round_end.py
-"""Two processes, one of which is killed or told to end: torchrun starts them again and the run ends as if nothing had
-been."""
+"""Two processes, one of which is killed or told to end: the run ends as if nothing had been."""
 
 import json
 import signal

@@ -1,6 +1,5 @@
 # Tests: training/plan.py, training/round_loop.py, distributed/deepspeed.py
-"""Optimizer steps of hand-made samples on two and three processes, whose passes differ in number and in roles: the
-gradients are those of one process that reads all rows of a role in one pass, and a role that has none stays."""
+"""Steps of hand-made samples on two and three processes have the gradients of one pass over all rows."""
 
 from itertools import pairwise
 

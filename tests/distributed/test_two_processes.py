@@ -1,6 +1,5 @@
 # Tests: distributed/processes.py, proposers/symbolic/refresh.py, training/rollbacks.py, distributed/launch.py
-"""Two real processes over gloo: state that few runs have (kept samples, moving baselines), launches, starts from an
-adapter, epochs and resumes. What holds for every engine and every way of sharing weights is in test_engines.py."""
+"""Two real processes over gloo: state that few runs have, launches, adapters, epochs and resumes."""
 
 import json
 from pathlib import Path

@@ -1,8 +1,4 @@
-"""What the tests with two real processes share: how the processes are started, and how a worker ends.
-
-Started as a program it is one of the processes, under any engine, or the only one: `main(**job)` of a worker beside
-it, or the function that is named behind a colon. What that returns goes to <output>/rank<r>.json.
-"""
+"""How two real processes are started, and how a worker ends; as a program it is one of the processes."""
 
 import importlib
 import json

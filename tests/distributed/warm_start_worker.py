@@ -1,5 +1,4 @@
-"""One of two processes under an engine, or the only one: SFT, IPO and iterated play, in one start. It returns what it
-saw; the runs lie in the output folder."""
+"""One of two processes under an engine, or the only one: SFT, IPO and iterated play, in one start."""
 
 import os
 import sys

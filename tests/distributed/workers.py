@@ -1,5 +1,4 @@
-"""What one of two processes does, by the name of a function: `ranks_of(engine, "workers:moves", ...)`. Each returns
-what is compared with the other process, or in the end with a resume; the runs lie in the output folder."""
+"""What one of two processes does, by the name of a function; each returns what is compared."""
 
 from pathlib import Path
 

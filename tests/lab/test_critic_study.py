@@ -3,43 +3,13 @@
 
 import importlib
 import json
-import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from critic_figures import critic_choices, prover_figures
-from critic_tables import arm_table, has_pattern, kept_weights, meeting_table
+from critic_tables import arm_table, has_pattern
 from many_runs import finish, run_folder
 
-from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.lab.critics import Reply
-from countdown_selfplay.lab.critics.error_detection import StepItem
-from countdown_selfplay.lab.critics.win_rates import Iteration
-
-
-def test_the_pattern_of_section_5_4_is_about_players_that_were_trained():
-    """Figure 4: prover 2 resists critic 1 best, prover 1 resists critic 2 worst; the untrained ones do not count."""
-    assert has_pattern(np.array([[0.99, 0.9, 0.9], [0.0, 0.5, 0.2], [0.0, 0.6, 0.4]]))
-    assert not has_pattern(
-        np.array([[0.9, 0.9, 0.9], [0.9, 0.7, 0.2], [0.9, 0.6, 0.4]])
-    )  # prover 1 resists critic 1 better
-    assert not has_pattern(
-        np.array([[0.9, 0.9, 0.9], [0.9, 0.5, 0.4], [0.9, 0.6, 0.3]])
-    )  # prover 2 resists critic 2 worse
-    # The misleading critic of iteration 2 is the one of iteration 1: its column says nothing about training.
-    played = [
-        Iteration("start", {"prover": "s", "helpful": "s", "misleading": "s"}),
-        Iteration("1", {"prover": "1/prover", "helpful": "s", "misleading": "1/misleading"}),
-        Iteration("2", {"prover": "2/prover", "helpful": "2/helpful", "misleading": "1/misleading"}),
-    ]
-    assert kept_weights(played) == [("1", "helpful"), ("2", "misleading")]
-    pattern = [[0.99, 0.9, 0.9], [0.0, 0.5, 0.2], [0.0, 0.6, 0.4]]
-    assert has_pattern(np.array(pattern))
-    text = meeting_table([result_of(pattern), result_of(pattern) | {"kept_weights": kept_weights(played)}])
-    assert "in resisted: 1 of 1 seeds. Not judged: the misleading of iteration 2 kept its weights." in text
-    assert "the helpful of iteration 1" not in text  # of whom the pattern does not speak
 
 
 def result_of(matrix):
@@ -54,23 +24,14 @@ def result_of(matrix):
     return {"provers": names, "critics": names, "cells": cells}
 
 
-def test_differences_have_students_interval_and_as_many_leave_out_0_by_chance():
+def test_differences_have_students_interval_and_the_pattern_of_section_5_4_is_about_trained_players():
     """Differences .1, .2, .3: mean .2, s = .1, t(.975, 2) = 4.3027, half width 4.3027 * .1 / sqrt(3) = .248."""
     values = {"start": {"pass@1": [0.1, 0.1, 0.1]}, "cdg": {"pass@1": [0.2, 0.3, 0.4]}}
-    half = 4.302653 * 0.1 / math.sqrt(3)
-    assert f"| cdg | +0.200 [{0.2 - half:+.3f}, {0.2 + half:+.3f}] |" in arm_table(values, "start")
-    assert "| start |" not in arm_table(values, "start")
+    assert "| cdg | +0.200 [-0.048, +0.448] |" in arm_table(values, "start")
     assert "| start | 0.100 [0.100, 0.100] |" in arm_table(values, None)
-    assert "| a | +0.100 |" in arm_table({"start": {"x": [0]}, "a": {"x": [0.1]}}, "start")
-    # +.1 twice leaves out 0; -.1 and +.1 do not, and neither does a figure of one seed (the other has no such rate): 1
-    # of 2 intervals, of which .05 * 2 = .1 by chance.
-    values = {
-        "start": {"x": [0.0, 0.0], "y": [0.0, 0.0], "z": [0.0, 0.0]},
-        "a": {"x": [0.1, 0.1], "y": [-0.1, 0.1], "z": [0.1, math.nan]},
-    }
-    text = arm_table(values, "start")
-    assert "**" not in text and "1 of 2 intervals leave out 0; without any difference, about 0.1 would" in text
-    assert "intervals" not in arm_table(values, None)
+    # Figure 4: prover 2 resists critic 1 best, prover 1 resists critic 2 worst; the untrained ones do not count.
+    for (a, b, c, d), holds in {(5, 2, 6, 4): True, (7, 2, 6, 4): False, (5, 4, 6, 3): False}.items():
+        assert has_pattern(np.array([[9.9, 9, 9], [0, a, b], [0, c, d]])) == holds
 
 
 def test_figures_that_are_means_over_problems_have_intervals_over_problems_too():
@@ -87,86 +48,10 @@ def test_figures_that_are_means_over_problems_have_intervals_over_problems_too()
     assert "| a | 0.500 [0.500, 0.500] | 1.000" in arm_table(values, None, problems)
 
 
-def test_matrices_are_means_over_seeds_and_what_iterations_did_is_paired_by_seed():
-    text = meeting_table([result_of([[0.0, 0.2], [0.4, 0.6]]), result_of([[0.2, 0.4], [0.6, 1.0]])])
-    assert "| start | 10.0% | 30.0% |" in text and "| 1 | 50.0% | 80.0% |" in text
-    assert "in resisted: 0 of 2 seeds" in text  # with one trained prover and critic there is nothing to compare
-    # The prover gains .6 - .2 and 1.0 - .4 against the last critics: mean .5, s = .1414, t(.975, 1) = 12.706, half
-    # width 12.706 * .1414 / sqrt(2) = 1.271. The critics change the first prover's rate by .2 in both seeds.
-    text = meeting_table([result_of([[0.0, 0.2], [0.4, 0.6]]), result_of([[0.2, 0.4], [0.6, 1.0]])])
-    assert "the last prover less the untrained one: +0.500 [-0.771, +1.771]. The untrained prover" in text
-    assert "less against the untrained ones: +0.200 [+0.200, +0.200]." in text
-    # Prover 2 of the first seed solved nothing: its row is the other seed's; where both lack it, a dash.
-    pattern = [[0.99, 0.9, 0.9], [0.0, 0.5, 0.2], [0.0, 0.6, 0.4]]
-    nothing = [*pattern[:2], [None, None, None]]
-    text = meeting_table([result_of(nothing), result_of(pattern)])
-    assert "| 2 | 0.0% | 60.0% | 40.0% |" in text and "nan" not in text
-    assert "in resisted: 1 of 1 seeds. Not judged: there is no revision of a right answer." in text
-    assert "| 2 | - | - | - |" in meeting_table([result_of(nothing)])
-
-
-def test_critics_are_as_far_apart_as_the_steps_that_they_name(monkeypatch):
-    """Critic 1 names the first step of 3 + 5 + 7 always, critic 2 the last one: their distance is 1, and of one with
-    itself 0. A third names the first step in 8 of 16 and nothing readable else: 1/2 from critic 1, half readable."""
-    said = {"p": ["3 + 5 + 7"], "1": ["3 + 5"], "2": ["3 + 5 + 7"], "3": ["3 + 5", "words"]}
-    monkeypatch.setattr(
-        "critic_figures.model_policy",
-        lambda name, _, domain, *role, **how: (
-            lambda rows, n, *more: [[Reply(said[name][i % len(said[name])]) for i in range(n)] for _ in rows]
-        ),
-    )
-    own = [Iteration(name, {"prover": "p", "helpful": name, "misleading": name}) for name in "123"]
-    domain = CountdownDomain.tiny()
-    found = critic_choices(own, domain, lambda path: (path, None), [Problem((3, 5, 7), 22)], 0, {})
-    assert found["steps"] == 2 and found["helpful"] == found["misleading"]
-    assert found["helpful"]["1/2"] == {"distance": 1, "same": 0} and found["helpful"]["1/3"]["distance"] == 0.5
-    assert found["helpful"]["readable"] == {"1": 1, "2": 1, "3": 0.5}
-
-
-def test_a_provers_figures_are_those_of_its_texts():
-    """Greedy: 3 * 5 + 7 = 22 right, 2 + 2 + 2 = 6 is not 5. Of the votes 2 of 3 are right for both problems."""
-    domain = CountdownDomain.tiny()
-    problems = [Problem((3, 5, 7), 22), Problem((2, 2, 1), 5)]
-    right, wrong = {22: "3 * 5 + 7", 5: "2 + 2 + 1"}, {22: "3 + 5 + 7", 5: "2 * 2 * 1"}
-
-    def policy(rows, n, seed, greedy):
-        found = []
-        for row in rows:
-            target = row["target"]
-            if "again" in row["prompt"]:
-                found.append([Reply("right")])
-            elif greedy:
-                found.append([Reply(right[22] if target == 22 else wrong[5])])
-            else:
-                found.append([Reply(right[target]), Reply(right[target]), Reply(wrong[target])])
-        return found
-
-    items = [StepItem(problems[0], wrong[22], 1, "3 + 5", True), StepItem(problems[0], right[22], 1, "3 * 5", False)]
-    found = prover_figures(policy, domain, problems, items, votes=(1, 3))
-    assert (found["pass@1"]["value"], found["majority@3"]["value"]) == (0.5, 1.0)
-    assert found["per_problem"]["pass@1"] == [1.0, 0.0] and found["per_problem"]["majority@3"] == [1.0, 1.0]
-    assert found["majority@1"]["value"] == pytest.approx(2 / 3)  # one vote of three is right twice of three times
-    assert found["error_detection"]["accuracy"]["value"] == pytest.approx(0.5)  # it calls every step right
-
-
 @pytest.fixture(scope="module")
 def study():
     """The program of the study."""
     return importlib.import_module("critic_discernment")
-
-
-def test_the_arms_on_pairs_keep_the_recipes_balance_and_online_ones_the_problems(study):
-    """Appendix B: DPO at 1e-6, ReST at 5e-6, so a fifth of the recipe's 3e-4."""
-    roles = study.on_pairs()
-    assert all((role["learning_rate"], role["batch_size"]) == (6e-5, 64) for role in roles.values())
-    assert {kind: role["num_generations"] for kind, role in roles.items()} == {
-        "prover": 4, "helpful": 8, "misleading": 4,
-    }  # fmt: skip
-    assert roles["prover"]["balance"] == 1000 and "balance" not in roles["helpful"]
-    # `online` draws them with the domain, as the command does for cdg without problems to be evaluated on.
-    domain = CountdownDomain.tiny()
-    script, settings = SimpleNamespace(dataset_name=None, problems=24), SimpleNamespace(seed=3)
-    assert study.cdg.problems_of(script, settings, domain, set()) == domain.random(24, 3)
 
 
 SETTINGS = {"problems": 48, "warm_start": "0123"}

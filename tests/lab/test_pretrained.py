@@ -2,9 +2,6 @@
 """The study of a pretrained model: the stages that it plays, skips and resumes, and its arms as settings of a run."""
 
 import pretrained
-import pytest
-
-from countdown_selfplay.cli.main import main
 
 
 def words_of(tmp_path, monkeypatch, *flags):
@@ -29,13 +26,3 @@ def test_a_stage_that_left_its_file_is_skipped_and_a_run_with_a_checkpoint_resum
     assert played[-1][1:3] == [f"trained={tmp_path}/trained-1.jsonl", f"plain={tmp_path}/plain-1.jsonl"]
     capsys.readouterr()
     assert words_of(tmp_path, monkeypatch, "--dry_run") == [] and capsys.readouterr().out.startswith("done  models")
-
-
-@pytest.mark.parametrize("arm", ["placebo", "plain"])
-def test_an_arm_is_planned_with_as_many_answers_as_the_others(arm, tmp_path, monkeypatch, capsys):
-    """By the recipe 64 problems x 4 answers in each of 60 rounds: 15,360."""
-    monkeypatch.chdir(tmp_path)
-    (stage,) = [one for one in pretrained.stages(tmp_path, [arm], [1], 60, 64) if one.words[0] == "joint"]
-    own = {str(tmp_path / "prover"): "tiny-ladder", str(tmp_path / "conjecturer"): "tiny-ladder-conjecturer"}
-    assert main([own.get(word, word) for word in stage.words] + ["--dry_run"]) == 0
-    assert "rounds: 60, so 15360 prover samples" in capsys.readouterr().out

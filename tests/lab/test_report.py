@@ -241,17 +241,6 @@ def test_a_loss_of_coverage_is_said_and_a_change_that_may_be_none_is_not(tmp_pat
     assert said in undrawn(folder).words
 
 
-def test_the_head_has_time_and_tokens_and_metrics_have_their_definitions(tmp_path):
-    folder = made_up.write_run(tmp_path, metrics=None)
-    rows = [{"round/starved": float(i == 9), "step_time": 2.5, "round/tokens": 700 * i} for i in range(1, 31)]
-    declared = {"round/starved": {"healthy": [0, 0.5], "help": "1 if no problem was played."}}
-    logged(folder, *rows, metrics=declared)
-    page = report(tmp_path, folder)
-    assert "0:01:15 of rounds · 21,000 tokens sampled" in page.text  # 30 x 2.5 s
-    hints = [value for name, value in page.attributes if (name, value[:22]) == ("title", "round/starved: 1 if no")]
-    assert len(hints) == 2 and all(hint.endswith(" Healthy: 0 to 0.5.") for hint in hints)  # its chart and its row
-
-
 def test_the_rows_of_a_control_stand_beside_the_runs_with_their_difference(tmp_path):
     folder = made_up.write_run(tmp_path)
     assert "conjecturer cost" not in flat(undrawn(folder))

@@ -12,12 +12,11 @@ from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.lab.report import load_run, write_report
 from countdown_selfplay.lab.report.panels import matrices
 from countdown_selfplay.lab.report.playground import playground, round_data, rounds_of
-from countdown_selfplay.lab.report.tables import by_iteration, setting
+from countdown_selfplay.lab.report.tables import by_iteration
 from countdown_selfplay.warm_starts.iterated import select
 
 KINDS = {kind: [kind] for kind in CriticDiscernment.roles}
 DECLARED = {metric.name: as_json(metric) for metric in for_players(CriticDiscernment.metrics, KINDS)}
-BETA = {"beta": "0.5"}
 QUESTION = "3 5 7 = 22 :"
 
 
@@ -88,26 +87,6 @@ def test_success_by_role_and_iteration_on_the_page_and_the_playground_with_trans
     assert "again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :\nprover: right right" in transcripts
     assert "Helpful critiques" in page and "The critic game by iteration" in page
     assert (run / "plots" / "who-wins-prover.svg").is_file() or (run / "plots" / "who-wins.svg").is_file()
-
-
-def setting_of(run, roles, **config):
-    """What the report heads with for a run in which `roles` play."""
-    declared = for_players(CriticDiscernment.metrics, {role: [role] for role in roles})
-    described = {"name": "x", "config": config, "metrics": {one.name: as_json(one) for one in declared}}
-    (run / "run.json").write_text(json.dumps(described))
-    return setting(load_run(run))
-
-
-def test_the_settings_are_those_of_the_algorithm_and_of_roles_that_play(run):
-    """An iterated run has no KL, a beta under DPO alone, and no conjecturer; online both losses have one."""
-    iterated = {"beta": 0.5, "seed": 3, "prover_prompt": "compact"}
-    for algorithm, more in (("rest", {}), ("expert_iteration", {}), ("dpo", BETA), ("step_dpo", BETA)):
-        found = setting_of(run, ("prover", "helpful"), algorithm=algorithm, **iterated)
-        assert found == {"seed": "3", "prover_prompt": "compact", **more}
-    online = {"beta": 0.2, "conjecturer_reward": "tent", "learning_rate": 0.1}
-    assert setting_of(run, ("prover", "helpful"), **online) == {"prover_learning_rate": "0.1", "prover_beta": "0.2"}
-    # A proposer without a conjecturer is paid by the conjecturer's reward.
-    assert "conjecturer_reward" in setting_of(run, ("prover",), proposer="ucb", **online)
 
 
 def test_the_matrices_of_win_rates(run):

@@ -137,25 +137,11 @@ def test_the_targets_are_counted_by_what_they_need_and_by_their_solutions(tmp_pa
     assert composition(run) == {}
 
 
-def test_what_a_run_did_not_log_is_not_drawn_and_the_size_of_its_problems_is():
+def test_what_a_run_did_not_log_is_not_drawn():
     assert target_figures([make_run("x", [], [])]) == {}
     plain = make_run("sgs", [10, 20], [0.25, 0.5])
     assert list(target_figures([plain])) == ["Cumulative solve rate of the targets"]
     assert list(drawn([plain])["Targets"]) == ["Cumulative solve rate of the targets", "Targets solved in a round"]
-    bins = {f"targets/presolve_{k}": k / 10 for k in range(10)}
-    found = target_figures([make_run("sgs", [10, 20], [0.25, 0.5], **bins)])
-    assert len(found) == 2
-    bars = found["Trainable synthetic problems before a target is solved"].axes[0].lines[1]
-    assert np.allclose(bars.get_ydata(), np.arange(10) / 10) and bars.get_xdata().tolist() == list(range(1, 11))
-    titles = {"Size of the synthetic problems": (3.5, 4.0), "Complex synthetic problems": (0.5, 0.25)}
-    forms = {"targets/problem_size": 3.5, "targets/set_size": 4.0, "targets/problem_complex": 0.5}
-    forms |= {"targets/set_complex": 0.25}
-    runs = [make_run(name, [10, 20], [0.2, 0.4], **forms) for name in ("sgs", "no_guide")]
-    for figures in (drawn(runs[:1])["Targets"], drawn(runs)["Targets"]):
-        for title, (size, own) in titles.items():
-            heights = [line.get_ydata().tolist() for line in figures[title].axes[0].lines if len(line.get_xdata())]
-            assert heights[0] == [size, size] and heights[-1] == [own, own]
-    assert len(heights) == 3  # two arms and one line: the target set is the same
 
 
 def test_the_command_takes_yardsticks(tmp_path, capsys):

@@ -3,13 +3,9 @@
 
 import importlib
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-from countdown_selfplay.lab.report import load_run
-from countdown_selfplay.statistics.bootstrap import Estimate
 
 
 @pytest.fixture(scope="module")
@@ -71,50 +67,6 @@ def test_the_table_and_the_claims_are_those_of_the_numbers(sgs_study, tmp_path):
     assert found["arms"]["sgs"]["fitted_from"] == [400.0] * 3 and "after 400 to 400 generations" in text
 
 
-def test_both_fits_begin_at_the_first_full_pass_and_equal_attempts_are_equal_rounds(sgs_study, tmp_path):
-    write_arm(tmp_path, "sgs", 1, 30, 0.9)
-    run = load_run(tmp_path / "sgs" / "seed-0")
-    curve = sgs_study.load_curve(str(run.path), "round/generations", None)[0]
-    begun = sgs_study.after_pass(run, curve)
-    # 17 of 20 rounds are left; after round 4 the targets with i * 20 // 30 < 4 are solved: t00 to t05
-    assert begun.compute.tolist() == [100.0 * at for at in range(4, 21)] and begun.rate[0] == 6 / 40
-    assert begun.first[:7].tolist() == [0] * 6 + [1] and (begun.first[30:] == 17).all()  # 17 points: never
-    assert begun.recentred(0).compute[0] == 0
-    two = tmp_path / "two"
-    write_arm(two, "sgs", 2, 30, 0.9)
-    write_arm(two, "reinforce_half", 2, 20, 0.8)
-    runs = {a: [load_run(two / a / f"seed-{s}") for s in (0, 1)] for a in ("sgs", "reinforce_half")}
-    for run in runs["sgs"]:
-        del run.rounds[10:]  # as if its budget were spent after 10 of the 20 rounds
-    # target i of n is solved in round i * 20 // n + 1: by round 10 15 of 30, 16 of 31, 10 of 20, 11 of 21, each of 40
-    # targets: means .3875 and .2625. Two seeds 1 / 40 apart: half-width 12.706 / 80 = .1588, times sqrt(2) .2246
-    told = sgs_study.equal_attempts(runs["sgs"], runs["reinforce_half"])
-    assert "solved in 10 rounds: 0.388, 0.263 | +0.125 [-0.100, +0.350] | open" in told
-    assert "it takes two seeds" in sgs_study.equal_attempts(runs["sgs"][:1], runs["reinforce_half"])
-
-
-def test_what_starves_the_conjecturer_and_saturates_a_frozen_one_is_measured_on_its_problems(sgs_study, tmp_path):
-    # figure 7: R_solve of .4 and .1; of 10 rates 4 and 8 are 0 or 1
-    bins = {"sgs": [2, 3, 3, 2], "cispo": [5, 1, 1, 3]}
-    reward = {"sgs": 0.4, "cispo": 0.1}
-    for arm in bins:
-        more = {"round/solve_rate_histogram": lambda at, arm=arm: bins[arm]}
-        write_arm(tmp_path, arm, 2, 20, 0.9, **more, **{"round/reward_r_solve": lambda at, arm=arm: reward[arm]})
-    # figure 6: 8 of 16 problems in the first five rounds, 2 of 8 in the others: a share of .5 left, with fewer targets
-    # a quarter of the count; without a guide 8 of 16 and 4 of 8: all of it
-    for arm, late in (("frozen", 2), ("no_guide", 4)):
-        asked = {"targets/asked": lambda at: 16 if at <= 5 else 8}
-        write_arm(tmp_path, arm, 2, 20, 0.9, **asked, **{"targets/trainable": lambda at, n=late: 8 if at <= 5 else n})
-    seeds = {arm: [0, 1] for arm in ("sgs", "cispo", "frozen", "no_guide")}
-    text = sgs_study.study(tmp_path, list(seeds), seeds, 2000)
-    assert "0.400, 0.100 | +0.300" in line(text, "starves") and "0.800, 0.400 | +0.400" in line(text, "to 0 and 1")
-    assert "1.000, 0.500 | +0.500" in line(text, "falls behind")
-    # a round without an unsolved target asks for nothing: it says nothing of either
-    run = load_run(tmp_path / "frozen" / "seed-0")
-    run.rounds[-1]["targets/asked"] = 0
-    assert sgs_study.trainable(run)[-1] == 0.25 and len(sgs_study.trainable(run)) == 19
-
-
 def test_held_out_pairs_runs_with_sets_that_leave_their_own_run_out(sgs_study):
     """Of a, b, c and d: what run i of an arm solved of what the baseline's other runs left."""
     base = [{"a": 1, "b": None, "c": None}, {"a": 1, "b": 2, "c": None}, {"a": 1, "b": None, "c": None}]
@@ -129,21 +81,6 @@ def test_held_out_pairs_runs_with_sets_that_leave_their_own_run_out(sgs_study):
     shares = sgs_study.held_out([{"a": 1, "b": None}, {}], everything)
     assert shares[0] == 0 and np.isnan(shares[1])
     assert "two seeds at least that leave something" in sgs_study.beyond_baseline(shares, [0, float("nan")])
-
-
-@pytest.mark.parametrize(("interval", "told"), [
-    # 30, 31 and 32 of 40 are .775 with a half-width of .0621 (above); sqrt(.0621^2 + .05^2) = .0797
-    (Estimate(0.6, 0.55, 0.65), "0.775, 0.600 | +0.175 [+0.095, +0.255] | reproduced"),
-    # what is not reached within a budget may be reached with another one
-    (Estimate(0.9, 0.85, 0.95), "0.775, 0.900 | -0.125 [-0.205, -0.045] | open: not within the budget"),
-    (Estimate(0.6, 0.2, 1.0), "0.775, 0.600 | +0.175 [-0.230, +0.580] | open: not within the budget"),
-    (None, "solved, asymptote | – | open: it takes two seeds and a fit with an interval"),
-])  # fmt: skip
-def test_the_baselines_asymptote_is_a_claim_of_its_own(sgs_study, tmp_path, interval, told):
-    write_arm(tmp_path, "sgs", 3, 30, 0.9)
-    runs = [load_run(tmp_path / "sgs" / f"seed-{seed}") for seed in range(3)]
-    baseline = sgs_study.ScalingArm("reinforce_half", None, [], interval, "", 0.0, np.zeros(0))
-    assert told in sgs_study.beyond_asymptote(runs, baseline)
 
 
 @pytest.mark.parametrize(
@@ -171,22 +108,3 @@ def test_a_claim_is_judged_by_its_interval(sgs_study, low, high, kind, verdict):
 @pytest.fixture
 def study():
     return importlib.import_module("sgs")
-
-
-def test_a_sweep_keeps_the_rounds_of_each_arms_best_rate(study, monkeypatch):
-    """Arm a solves .2 at the rate 1 and (.3 + .5) / 2 = .4 at 2; equal attempts are those of the shortest run, 2."""
-    import sgs_study
-
-    played = {"a1": (0.1, 0.2), "a2": (0.2, 0.3), "a2'": (0.2, 0.4, 0.5), "s": (0.1, 0.3, 0.35)}
-
-    def run(name):
-        rows = [{"targets/solve_rate": rate, "prover/steps": 1.0} for rate in played[name]]
-        return SimpleNamespace(rounds=rows, series=lambda of: list(enumerate(row[of] for row in rows)))
-
-    monkeypatch.setattr(sgs_study, "load_run", run)
-    found = sgs_study.swept_arms({"a 1": ["a1"], "a 2": ["a2", "a2'"], "parallel_sampling": ["s"]})
-    arms = found["arms"]
-    assert found["rounds_of_equal_attempts"] == 2 and arms["a 2"]["of_seeds"] == [0.3, 0.5]
-    assert [arms[arm]["at_equal_attempts"] for arm in arms] == [[0.2], [0.3, 0.4], [0.3]]
-    assert ["solved" in arms[arm] for arm in arms] == [False, True, True]
-    assert arms["a 2"]["solved"] == [[0.2, 0.3], [0.2, 0.4, 0.5]]

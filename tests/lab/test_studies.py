@@ -1,21 +1,14 @@
-# Tests: studies/many_runs.py, lab/report/panels.py, studies/symbolic_proposers.py, studies/four_runs_curve.py
-"""Studies: what they share, symbolic proposers, and the ablation of fixed data."""
+# Tests: studies/many_runs.py, lab/report/panels.py
+"""What studies share."""
 
-import importlib
 import json
-import math
 import os
 
-import four_runs
 import four_runs_curve
 import pytest
 from many_runs import FINISHED, compared, finish, play_all, run_folder
-from scipy import stats
-from tests.cli.test_recipes_played import flags
 from tests.made_up_runs import write_run
 
-from countdown_selfplay import JointSelfPlayConfig
-from countdown_selfplay.config.recipes import recipe_fields
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.lab.report import load_run, write_report
 from countdown_selfplay.lab.report.panels import drawn, reliability
@@ -56,6 +49,14 @@ def test_runs_are_played_in_processes_of_their_own_once_and_their_arms_compared(
         compared({arm: [run_folder(tmp_path, arm, 2) / FINISHED] for arm in RIGHT}, (1,), "single")
 
 
+def test_a_level_is_reached_between_two_checkpoints_and_ratios_have_an_interval_of_their_logarithms():
+    curve = [(0, 0.2), (100, 0.4), (200, 0.3), (300, 0.5)]  # half of the first stretch, three quarters of the last
+    found = [four_runs_curve.answers_to(curve, level) for level in (0.3, 0.45, 0.1, 0.51)]
+    assert found == [pytest.approx(50), pytest.approx(275), 0, None]
+    # 2, 4 and 8 times fewer: the logarithms to base 2 have mean 2, deviation 1; t(.975, 2) / sqrt(3) = 2.4841
+    assert four_runs_curve.ratio([10] * 3, [20, 40, 80]) == f"4.00 [{4 / 2**2.4841:.2f}, {4 * 2**2.4841:.2f}]"
+
+
 def symbolic_run(folder):
     """A made-up run whose rounds 0 and 10 are refreshes."""
     run = write_run(folder, rounds=12)
@@ -85,101 +86,3 @@ def test_the_report_shows_the_filter_cascade_and_the_last_reliability(tmp_path):
     assert {"Diversity of the selected", "Candidates: valid, and eligible of these"} <= set(charts)
     page = write_report([run.path], tmp_path / "report.html").read_text()
     assert "Filters of the symbolic proposer" in page and "proposer refused too hard" in page
-
-
-def test_every_arm_of_the_study_keeps_the_same_share_and_the_papers_settings_its_kl_and_entropy():
-    study = importlib.import_module("symbolic_proposers")
-    for arm, (recipe, _, changes) in study.ARMS.items():
-        own = recipe_fields(recipe, {}, JointSelfPlayConfig).get("proposer_kwargs", {}) | changes
-        if own and arm != "ours":
-            assert own["keep"] / own["candidates"] == 3 / 16, arm  # 48 of 256 every ten rounds, or 12 of 64 in each
-    # what the first study was played with: 48 of 96 for UCB, ten refreshes for the trained proposer
-    assert study.FIRST_STUDY["ucb"]["candidates"] == 96 and study.FIRST_STUDY["trained"]["refresh"] == 10
-    study = importlib.import_module("symbolic_proposers")
-    for arm, changes in study.PAPER_STUDY.items():
-        recipe, _, own = study.ARMS[arm]
-        kwargs = recipe_fields(recipe, {}, JointSelfPlayConfig)["proposer_kwargs"] | own | changes
-        assert kwargs["keep"] / kwargs["candidates"] == 1 / 16, arm  # 16 of 256 every ten rounds, 4 of 64 in each
-    own = study.STUDIES["paper"][0]
-    assert (own["beta"], own["entropy_coef"]) == (0.001, 0.001)  # table 1
-    scored = study.scored_problems(512, False, own["number_high"])
-    assert len(scored) == 512 and max(max(p.numbers) for p in scored) == study.KNOWN
-    assert len(study.scored_problems(512, True, own["number_high"])) == 320  # of the training side
-
-
-SMALL = {
-    "max_steps": "3",
-    "per_device_train_batch_size": "8",
-    "problems_per_round": "16",  # for 8 proposals and as many fixed problems
-    "proposals_per_round": "8",
-    "conjecturer_num_generations": "8",
-    "eval_problems": "8",
-    "eval_proposals": "16",
-    "num_generations_eval": "2",
-    "disable_tqdm": "true",
-}
-
-
-@pytest.mark.matrix
-def test_the_shares_of_fixed_data_are_played_compared_and_counted(tmp_path):
-    page = four_runs.compare([], four_runs.mixed([0.0, 0.5]), flags(SMALL), tmp_path, "four-runs-mixes")
-    counts = json.loads((tmp_path / "four-runs-mixes-counts.json").read_text())
-    assert list(counts["arms"]) == ["before", "mix-0", "mix-0.5"]
-    assert [len(arm[0]["correct"]) for arm in counts["arms"].values()] == [8, 8, 8]
-    rounds = {}
-    for arm in ("mix-0", "mix-0.5"):
-        lines = [json.loads(line) for line in (tmp_path / arm / "metrics.jsonl").read_text().splitlines()]
-        rounds[arm] = [line for line in lines if "loss" in line]
-        assert [line["step"] for line in rounds[arm]] == [1, 2, 3]
-    assert all(line["round/anchor_slots"] == 0 for line in rounds["mix-0"])  # the conjecturer's problems alone
-    mixed = [(line["round/conjectured_slots"], line["round/anchor_slots"]) for line in rounds["mix-0.5"]]
-    assert all(fixed == max(own, 1) for own, fixed in mixed)  # half of the batch, without padding
-    text = page.read_text()
-    assert "mix-0.5" in text and "anchor_fraction" in text
-
-
-def test_a_level_is_reached_between_two_checkpoints_and_tables_set_a_joint_run_against_rloo():
-    curve = [(0, 0.2), (100, 0.4), (200, 0.3), (300, 0.5)]
-    assert four_runs_curve.answers_to(curve, 0.3) == pytest.approx(
-        50
-    )  # half of the first stretch, not the later crossing
-    assert four_runs_curve.answers_to(curve, 0.45) == pytest.approx(275)  # three quarters of the last
-    assert four_runs_curve.answers_to(curve, 0.51) is None
-    assert four_runs_curve.answers_to(curve, 0.1) == 0
-    # 2, 4 and 8 times fewer: the geometric mean is 4, and the logarithms to base 2 are 1, 2, 3 with deviation 1
-    half = stats.t.ppf(0.975, 2) / math.sqrt(3)
-    low, high = 4 / 2**half, 4 * 2**half
-    assert four_runs_curve.ratio([10, 10, 10], [20, 40, 80]) == f"4.00 [{low:.2f}, {high:.2f}]"
-    assert four_runs_curve.ratio([10, None, 10], [20, 40, 80]) == "reached in 2 of 3 seeds"
-    assert four_runs_curve.ratio([None], [20]) == "never reached"
-    # Two problems with sixteen answers each, eight or none of them right.
-
-    def runs(*correct):
-        return [{"n": 16, "correct": [8 * a, 8 * b]} for a, b in correct]
-
-    arms = {"before": runs((0, 0)), "rloo_80@30": runs((1, 0)), "rloo_80@80": runs((1, 1))}
-    arms |= {"anchored_shaped@100": runs((1, 0))}
-    answers = {"rloo_80@30": [300], "rloo_80@80": [800], "anchored_shaped@100": [100]}
-    lines = four_runs_curve.tables({"arms": arms, "answers": answers}).splitlines()
-    assert "| rloo_80 | 80 | 0.8 | 0.500 (0.500) | 1.000 |" in lines
-    # .25 after 100 answers and after RLOO's 300; .5 never
-    assert "| anchored_shaped | RLOO after 30 rounds | 0.250 | 0.1 | 0.3 | 3.00 [3.00, 3.00] |" in lines
-    assert "| anchored_shaped | RLOO after 80 rounds | 0.500 | never | 0.8 | never reached |" in lines
-    assert "| anchored_shaped | its own last | 0.250 | 0.1 | 0.3 | 3.00 [3.00, 3.00] |" in lines
-
-
-@pytest.mark.matrix
-def test_checkpoints_are_scored_with_the_answers_until_then(tmp_path, monkeypatch, capsys):
-    arms = dict.fromkeys(("rloo_80", "fixed_problems"), (1, 2))
-    for name, value in {"PROBLEMS": 8, "ANSWERS": 16, "LEVELS": (2,), "ARMS": arms, "SAVED": {}}.items():
-        monkeypatch.setattr(four_runs_curve, name, value)
-    small = {**SMALL, "max_steps": "2", "save_steps": "1", "num_generations_eval": "16"}
-    small = {name: value for name, value in small.items() if not name.startswith("conjecturer")}
-    words = ["--seeds", "1", "--arms", "fixed_problems", "--folder", str(tmp_path), *flags(small)]
-    assert four_runs_curve.main(words) == 0
-    record = json.loads((tmp_path / "four-runs-curve.json").read_text())
-    # micro-batches of 8 answers, 16 of them in each of two rounds
-    wanted = {f"{arm}@{step}": [step * 8 * 16] for arm in arms for step in (1, 2)}
-    assert record["answers"] == wanted and list(record["arms"]) == ["before", *wanted]
-    assert {(run[0]["n"], len(run[0]["correct"])) for run in record["arms"].values()} == {(16, 8)}
-    assert "| fixed_problems | its own last |" in capsys.readouterr().out

@@ -6,13 +6,7 @@ from peft import LoraConfig
 from countdown_selfplay._trl import vllm_installed
 from countdown_selfplay.config.run_rules import check_progress, refuse_unsupported
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.errors import (
-    CheckpointError,
-    DataError,
-    GameError,
-    MissingExtraError,
-    RewardError,
-)
+from countdown_selfplay.errors import CheckpointError, DataError, GameError, MissingExtraError, RewardError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives.rloo import RLOO
 from countdown_selfplay.policies.forward import allow_padding_free, scored_at

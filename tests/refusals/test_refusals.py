@@ -1,6 +1,5 @@
 # Tests: config/rules.py, config/ranges.py, config/role_rules.py, config/part_rules.py, registry.py
-"""Whatever cannot be meant is refused in one sentence that names the field and the value: a table of them, by what is
-built. The wording is no matter; a row fails where the thing is built, or another rule answers."""
+"""Whatever cannot be meant is refused in one sentence that names the field and the value: a table."""
 
 import pytest
 

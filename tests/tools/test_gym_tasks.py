@@ -1,6 +1,5 @@
 # Tests: tools/gym_tasks.py, docs/gym_tasks.md
-"""The table of reasoning-gym's tasks: what is refused and why, the page that is made of it, and (with the extra) a
-measurement that was stopped and goes on."""
+"""The table of reasoning-gym's tasks: what is refused and why, and the page that is made of it."""
 
 import json
 
@@ -34,21 +33,6 @@ def test_what_is_refused_says_why(first, again, why):
     assert gym_tasks.refusal(first, again) == why
 
 
-def test_levels_go_up_as_far_as_problems_are_made_in_time():
-    class Pool:
-        """x up to 3, y only as far as x, and no more than 4 together."""
-
-        def map(self, items):
-            return [self.one(*levels) for _, _, levels, _ in items]
-
-        def one(self, x, y):
-            slow = {**found(), "make_ms": 1e6}
-            return Unchecked("error") if y > x else Unchecked("timed_out") if x + y > 4 else slow if x > 3 else found()
-
-    # x: 0, 1, 2, 3 beside y 0; y: 1 and 2 beside x of the same level, 3 beside 3 times out; then (3, 2) goes to (2, 1)
-    assert gym_tasks.highest_levels(Pool(), "t", {"x": 6, "y": 6}) == [2, 1]
-
-
 def test_the_packaged_table_has_all_tasks_and_the_page_is_made_of_it():
     tasks = table()["tasks"]
     assert len(tasks) == 106 and table()["reasoning_gym"] == "0.1.25"
@@ -58,20 +42,3 @@ def test_the_packaged_table_has_all_tasks_and_the_page_is_made_of_it():
     assert tasks["chain_sum"]["knobs"] == {"num_terms": [10, 11], "num_digits": [9, 10]}
     assert "without an answer" in tasks["propositional_logic"]["refused"]
     assert gym_tasks.PAGE.read_text(encoding="utf-8") == gym_tasks.page(json.loads(TABLE.read_text(encoding="utf-8")))
-
-
-def test_a_measurement_goes_on_where_it_was_stopped(tmp_path, capsys):
-    pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
-    output, page = tmp_path / "t.json", tmp_path / "t.md"
-    asked = ["--output", str(output), "--markdown", str(page), "--tasks", "count_bits"]
-    gym_tasks.main(asked)
-    assert capsys.readouterr().out.startswith("count_bits: played")
-    gym_tasks.main([*asked, "composite"])
-    assert capsys.readouterr().out.startswith("composite: 12 of 12 problems at its lowest levels")
-    assert f"| count_bits | n | {gym_tasks.UNREAD} |" in page.read_text()
-    gym_tasks.main(["--read", "--output", str(output)])
-    gym_tasks.main(asked)
-    assert capsys.readouterr().out.endswith("count_bits: 0 planted answers ran\n")
-    rows = json.loads(output.read_text())["tasks"]
-    assert rows["count_bits"]["knobs"] == {"n": [4, 5]} and rows["count_bits"]["right"] == 28
-    assert "| count_bits | n 4 |" in page.read_text() and "| composite |  | 12 of 12" in page.read_text()

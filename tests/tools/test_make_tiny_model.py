@@ -2,25 +2,19 @@
 """What the warm start shows the model, and how it trains."""
 
 import json
-import math
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
-import torch
 from tools.make_tiny_model.__main__ import main
-from tools.make_tiny_model.exercises import ExampleSource, Mixture, exercises, solutions_by_target
+from tools.make_tiny_model.exercises import ExampleSource, exercises, solutions_by_target
 from tools.make_tiny_model.figures import held_out_problems
-from tools.make_tiny_model.reserved import with_reserved
-from tools.make_tiny_model.tokenizer import LEARNT, RESERVED, build_tokenizer
-from tools.make_tiny_model.warm_start import WarmStart, encode_batch, save, torch_threads, train
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, reachable_targets
 from countdown_selfplay.countdown.exact.written import written_forms
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
+from countdown_selfplay.tiny import TINY_SPEC
 
 SMALL = replace(TINY_SPEC, number_high=4)
 FEW = ["--problems", "4", "--samples", "2", "--proposals", "8"]
@@ -40,8 +34,7 @@ def test_the_written_forms_are_all_inequivalent_ones_and_reach_what_the_solver_r
     }  # fmt: skip
     texts = solutions_by_target((2, 3, 4), 1, 99)
     assert "( 2 + 3 ) * 4" in texts[20]
-    assert "2 + 3 * 4" in texts[14]  # 2 + (3 * 4)
-    assert "4 - ( 3 - 2 )" in texts[3]
+    assert "2 + 3 * 4" in texts[14] and "4 - ( 3 - 2 )" in texts[3]
     assert "4 - 3 - 2" not in texts[3]  # that is -1
     assert "4 / ( 2 / 3 )" in texts[6]
     assert not any(text.startswith("( 2 * 3 )") for text in texts[10])
@@ -69,81 +62,15 @@ def test_every_answer_is_right_and_no_held_out_key_is_in_the_training_data(sourc
     assert train_side | held_out == every
 
 
-def test_shares_of_zero_and_one_are_kept_and_the_learning_rate_decays_to_two_percent():
-    rng = np.random.default_rng(0)
-    only_pairs = ExampleSource(SMALL, Mixture(conjecturer_share=0.0, two_number_share=1.0))
-    assert {len(only_pairs.draw(rng)[0].split()) for _ in range(50)} == {5}  # a b = t :
-    only_proposals = ExampleSource(SMALL, Mixture(conjecturer_share=1.0))
-    assert {only_proposals.draw(rng)[0] for _ in range(50)} == {"propose 3 :"}
-    settings = WarmStart(steps=200, learning_rate=1.0, warmup_steps=10)
-    assert settings.learning_rate_at(0) == pytest.approx(0.1 * 1.02)
-    assert settings.learning_rate_at(100) == pytest.approx(0.5 + 0.02)  # half of the cosine
-    assert settings.learning_rate_at(199) == pytest.approx(0.5 * (1 + math.cos(math.pi * 199 / 200)) + 0.02)
-    before = torch.get_num_threads()
-    with torch_threads(before + 1):
-        assert torch.get_num_threads() == before + 1
-    assert torch.get_num_threads() == before
-
-
-def test_the_batch_is_what_the_tokenizer_makes_of_it_and_reserved_rows_leave_the_others():
-    tokenizer = build_tokenizer()
-    ids, labels = encode_batch([("3 5 7 = 22 :", "3 * 5 + 7"), ("propose 3 :", "3 5 7 = 22")])
-    end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
-    first = [*tokenizer("3 5 7 = 22 : 3 * 5 + 7")["input_ids"], end]
-    second = [*tokenizer("propose 3 : 3 5 7 = 22")["input_ids"], end]
-    assert ids.tolist() == [first, [*second, *[pad] * 3]]  # 13 tokens and 10
-    assert labels.tolist() == [[-100] * 7 + first[7:], [-100] * 4 + second[4:] + [-100] * 3]
-    first, second = (with_reserved(load_tiny_rows(), len(RESERVED)) for _ in range(2))
-    weights = first.get_input_embeddings().weight
-    assert torch.equal(weights, second.get_input_embeddings().weight) and weights.shape == (129, 128)
-    assert torch.equal(weights[:113], load_tiny_rows().get_input_embeddings().weight)
-    assert first.get_output_embeddings().weight is weights and first.config.vocab_size == 129
-
-
-def test_training_is_reproducible_and_leaves_the_global_generator_alone(tmp_path):
-    settings = WarmStart(steps=3, batch_size=16, warmup_steps=1, threads=1)
-    torch.manual_seed(7)
-    state, losses = torch.get_rng_state(), []
-    first = train(SMALL, settings, lambda step, loss: losses.append((step, loss)))
-    assert torch.equal(torch.get_rng_state(), state)
-    assert [step for step, _ in losses] == [1, 2, 3]
-    # Untrained, every one of the 113 words is about as likely as the other: ln 113 = 4.73 nats.
-    assert losses[0][1] == pytest.approx(math.log(len(LEARNT)), abs=0.3)
-    assert losses[2][1] < losses[0][1]
-    torch.manual_seed(8)
-    second = train(SMALL, settings)
-    other = train(SMALL, replace(settings, seed=1))
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
-    assert not torch.equal(first.model.embed_tokens.weight, other.model.embed_tokens.weight)
-    save(first, tmp_path / "model")
-    loaded = AutoModelForCausalLM.from_pretrained(str(tmp_path / "model"))
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), loaded.parameters(), strict=True))
-    assert AutoTokenizer.from_pretrained(str(tmp_path / "model"))("3 5 7 = 22 :")["input_ids"][0] == 1
-
-
 def test_a_run_writes_a_model_that_can_be_measured(tmp_path, capsys):
     output = tmp_path / "tiny"
     assert main(["--output", str(output), "--steps", "1", "--evaluate", "--json", *FEW]) == 0
     printed = capsys.readouterr()
     assert {"model.safetensors", "config.json", "tokenizer.json"} <= {path.name for path in output.iterdir()}
-    assert "step 1/1" in printed.err
-    assert "not the shipped weights" in printed.err
-    figures = json.loads(printed.out)
+    assert "step 1/1" in printed.err and "not the shipped weights" in printed.err
+    figures = json.loads(printed.out[printed.out.index("{") :])  # another library may have logged in front
     assert (figures["prover"]["problems"], figures["prover"]["n"]) == (4, 2)
     assert figures["conjecturer"]["n"] == 8
-
-
-@pytest.mark.parametrize(("argv", "message"), [
-    ([], "There is nothing to do"),
-    (["--output", "new", "--model", "old"], "pass one of them"),
-    (["--output", "new", "--steps", "0"], r"--steps \(0\) must be at least 1"),
-    (["--evaluate", "--samples", "0"], r"--samples \(0\) must be at least 1"),
-])  # fmt: skip
-def test_a_wrong_call_is_refused_in_one_sentence(argv, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=message):
-        main(argv)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_overwritten_and_a_folder_without_a_model_is_named(tmp_path):
@@ -153,10 +80,3 @@ def test_nothing_is_overwritten_and_a_folder_without_a_model_is_named(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     with pytest.raises(DataError, match=r"holds no config\.json"):
         main(["--evaluate", "--model", str(tmp_path)])
-
-
-def load_tiny_rows():
-    """The shipped model without its reserved words."""
-    model, _ = load_tiny_model()
-    model.resize_token_embeddings(len(LEARNT))
-    return model

@@ -7,7 +7,6 @@ import re
 import pytest
 from tools.notebooks import FOLDER, generated
 from tools.repository import ROOT, colab_badge, install_target, repository
-from tools.site import notebook_page
 
 ADDRESS = "https://github.com/someone/countdown-selfplay"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -40,19 +39,6 @@ def test_a_notebook_has_its_generated_cells_and_small_outputs(path):
     assert path.stat().st_size < 200_000
     assert all(cell["outputs"] for cell in notebook["cells"][-1:]), "run: python -m tools.notebooks --execute"
     assert str(ROOT) not in path.read_text(encoding="utf-8")
-
-
-def test_the_page_of_a_notebook_has_its_text_code_and_outputs_and_no_install_cell():
-    output = {"output_type": "stream", "name": "stdout", "text": ["3\n"]}
-    cells = [
-        {"id": "a", "cell_type": "markdown", "source": ["# Title\n", "\n", "See [x](../../docs/extending.md)."]},
-        {"id": "install", "cell_type": "code", "source": ["%pip install x"], "outputs": []},
-        {"id": "b", "cell_type": "code", "source": ["print(1 + 2)"], "outputs": [output]},
-    ]
-    page = notebook_page({"cells": cells}, "x.ipynb")
-    assert page.startswith("# Title\n\nThis page is the notebook `examples/notebooks/x.ipynb`")
-    assert "[x](../extending.md)" in page and "%pip" not in page
-    assert page.endswith("```python\nprint(1 + 2)\n```\n\n```text\n3\n```\n")
 
 
 def test_every_path_of_the_map_of_the_source_exists():

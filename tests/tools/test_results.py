@@ -2,14 +2,13 @@
 """docs/results/ is what tools/results computes from docs/benchmarks/ as they are now."""
 
 import json
-import re
 from functools import cache
 
 import numpy as np
 import pytest
 from tools.results import __main__ as pages
-from tools.results import plot, readers, rows
-from tools.results.studies import STUDIES, Study
+from tools.results import readers, rows
+from tools.results.studies import STUDIES
 
 AGAIN = "out of date; run: python -m tools.results"
 
@@ -46,56 +45,7 @@ def test_the_plot_and_the_pages_are_made_from_the_rows_and_print_them_by_hand():
     assert len(told) == 12 and [cell for cell in told if cell not in text] == []
 
 
-def test_the_runs_are_counted_as_the_pages_tell_them():
-    runs = rows.training_runs()
-    told = {
-        "Default run": 2 * 5,  # with and without a conjecturer
-        "Four runs of Allen and Ståblein": 4 * 3,  # three runs and the conservative one of the older recipe
-        "The conservative run": 5,
-        "Samples to RLOO's pass@1": 4 * 3,  # RLOO, and three arms with 100 rounds
-        "Matched samples: MaxRL, numbers to 20": 16 * 5,  # all arms of the script
-        "Matched samples: to 30": 15,
-        "Matched samples: to 40": 25,
-        "Pools": 3500 // 100 * 2,  # 4 arms of 100 rounds and 10 of 30, five seeds: 3,500 rounds
-        "Pools: fixed problems": 2 * 3,
-        "Symbolic proposers: first study": 70,
-        "Symbolic proposers: played again": 4 * 3 + 2,
-        "Symbolic proposers: the paper's settings": 7 * 3,
-        "Critic-Discernment Game": 8 * 5,  # cdg_1 is cdg's first iteration
-        "Critic-Discernment Game: four numbers": 2 * 3,
-        "SGS: steps of 32 trained sequences": 3 * 5 * 3,  # three arms with five rates; sampling takes no step
-        "SGS: 320 targets": 48 - 3,  # without those that only sample
-        "SGS: harder targets": 3 * 3,
-        "Too easy problems": 6 * 5,
-        "Matched samples: to 20, withheld problems": 0,  # the same runs on other problems
-    }
-    assert {name: runs[name] for name in told} == told
-    ladder = {path.read_text() for path in (readers.DATA / "ladder").glob("*/*-*-*.json")}
-    jobs = [text for text in ladder if "by_rung" in json.loads(text)]
-    assert sum(n for name, n in runs.items() if name.startswith("Ladder")) == len(jobs)
-
-
-def job(arm, seed, correct):
-    rung = {"n": 16, "correct": correct}
-    return {"arm": arm, "seed": seed, "by_rung": {str(rung_): rung for rung_ in range(3, 11)}}
-
-
-def test_a_folder_of_jobs_is_a_study_by_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "DATA", tmp_path)
-    for seed in (1, 2):
-        for arm, correct in {"rloo": [16, 8], "rloo_frozen": [8, seed]}.items():
-            (tmp_path / f"{arm}-{seed}-60.json").write_text(json.dumps(job(arm, seed, correct)))
-    (tmp_path / "one-1-60.json").write_text(json.dumps(job("one", 1, [0, 0])))
-    found = rows.rows_of(Study("new", "ladder.md", lambda: readers.jobs("."), reference="rloo"), resamples=200)
-    assert [(row["arm"], row["control"], row["metric"], row["seeds"]) for row in found] == [
-        ("rloo", "one", "pass@1", [2, 1]), ("rloo", "one", "pass@16", [2, 1]),
-        ("rloo", "rloo_frozen", "pass@1", [2, 2]), ("rloo", "rloo_frozen", "pass@16", [2, 2]),
-    ]  # fmt: skip
-    # rloo: (1 + .5) / 2; rloo_frozen: (.5 + 1.5 / 16) / 2; with one right answer of 16, pass@16 is 1
-    assert [row["difference"] for row in found] == pytest.approx([0.75, 1, 0.75 - (0.5 + 1.5 / 16) / 2, 0])
-
-
-def test_p_values_are_those_of_students_t_and_of_welch_and_verdicts_have_their_marks():
+def test_p_values_are_those_of_students_t_and_of_welch():
     assert [rows.p_of_t(t, f) for t, f in ((2.776, 4), (4.604, 4), (2.306, 8))] == pytest.approx(
         [0.05, 0.01, 0.05], rel=1e-3
     )
@@ -105,10 +55,3 @@ def test_p_values_are_those_of_students_t_and_of_welch_and_verdicts_have_their_m
     values = {"a": np.array([2.0, 3.0, 4.0]), "b": np.array([0.0, 1.0, 2.0])}
     row = rows.measured(readers.Arms({}, lambda arm, metric: values[arm]), "a", "b", "solved", 10)
     assert row["difference"] == 2 and row["p"] == pytest.approx(0.0705, abs=1e-4)
-    marks = [plot.mark(verdict, 10, 10) for verdict in rows.VERDICTS]
-    assert [re.match(r"<(\w+)", one)[1] for one in marks] == ["polygon", "polygon", "circle"]
-    up, down = (
-        [tuple(map(float, p.split(","))) for p in re.search(r'points="(.+?)"', one)[1].split()] for one in marks[:2]
-    )
-    assert up[0][1] < up[1][1] and down[0][1] > down[1][1]
-    assert len({re.search(r'(?:stroke|fill)="(#(?!fff").+?)"', one)[1] for one in marks}) == 3

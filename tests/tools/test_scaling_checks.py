@@ -55,19 +55,6 @@ def test_the_bootstrap_interval_matches_the_standard_error():
     assert found.interval.high - found.interval.low == pytest.approx(expected, rel=0.3)
 
 
-def test_seeds_that_lie_apart_widen_the_interval_as_their_own_fits_do():
-    """Independent method: one fit per run and Student's interval of their asymptotes, t(2) = 4.303. The fit of all
-    points at once sees the same to first order."""
-    runs = [run(noise=0.002, seed=i, shift=s, points=12) for i, s in enumerate((-0.03, 0, 0.03))]
-    apart = assess("a", runs)
-    own = [fit_scaling_curve(*one).asymptote for one in runs]
-    assert apart.fit.asymptote == pytest.approx(np.mean(own), abs=0.005)
-    half = 4.303 * np.std(own, ddof=1) / 3**0.5
-    assert (apart.interval.high - apart.interval.low) / 2 == pytest.approx(half, rel=0.1)
-    alike = assess("a", [run(noise=0.002, seed=i, points=12) for i in range(3)])
-    assert apart.interval.high - apart.interval.low > 3 * (alike.interval.high - alike.interval.low)
-
-
 def cumulative(rng, known=False, problems=200, sd=0.0):
     """The curve that a run logs: problem i is solved for good at a point whose chance is the sigmoid's rise."""
     compute, rate = run(0.62 + rng.normal(0, sd), points=16)
@@ -75,18 +62,6 @@ def cumulative(rng, known=False, problems=200, sd=0.0):
     share = (first[:, None] <= np.arange(len(compute))).mean(0)
     keys = tuple(map(str, range(problems)))
     return ScalingCurve(compute, share, True, keys, first) if known else ScalingCurve(compute, share, True)
-
-
-def test_one_cumulative_run_has_no_interval_and_no_rank():
-    rng = np.random.default_rng(0)
-    one = assess("one", [cumulative(rng)])
-    assert one.fit.converged and one.interval is None and one.to_dict()["interval"] is None
-    assert "for its points share their problems" in one.over
-    far = assess("far", [run(0.3, noise=0.005, seed=s) for s in (1, 2, 3)])
-    (pair,) = rank([one, far])
-    assert not pair.ranked and pair.sentence == "one and far: not ranked, one is one cumulative curve."
-    # A table that never falls is taken for one, whatever its column is called.
-    assert assess("table", [(one.curves[0].compute, one.curves[0].rate)]).interval is None
 
 
 def test_a_problems_influence_is_what_the_fit_without_it_says():
@@ -122,18 +97,6 @@ def test_runs_and_their_problems_are_both_resampled_and_hold_the_truth_as_often_
     assert held >= 19
 
 
-def test_arms_that_differ_are_ranked_and_closer_ones_are_not():
-    a, b = (
-        assess(name, [cumulative(np.random.default_rng([number, i])) for i in range(3)])
-        for number, name in enumerate("ab")
-    )
-    far = assess("far", [run(0.3, noise=0.01, seed=s) for s in (1, 2, 3)])
-    first, second, third = rank([a, b, far])
-    assert not first.ranked and "closer than they are known" in first.sentence
-    assert second.ranked and second.sentence.startswith("a above far: +0.3")
-    assert third.ranked and third.sentence.startswith("b above far") and second.difference.low > 0.1
-
-
 def test_what_does_not_bend_or_resampling_breaks_has_a_reason_and_no_number():
     line = assess("line", [(np.linspace(1, 1000, 20), np.linspace(0, 0.5, 20))], resamples=5)
     assert line.fit.asymptote is None and line.interval is None
@@ -146,12 +109,6 @@ def test_what_does_not_bend_or_resampling_breaks_has_a_reason_and_no_number():
     found = assess("noise", [(np.arange(1.0, 41), np.clip(0.3 + rng.normal(0, 0.1, 40), 0, 1))], resamples=30)
     assert found.interval is None
     assert found.fit.converged is False and found.fit.reason
-
-
-@pytest.mark.parametrize("runs", [[], [([1, 2], [0.1])], [([2, 1], [0.1, 0.2])], [([1, 2], [0.1, 1.2])]])
-def test_what_is_no_curve_is_refused(runs):
-    with pytest.raises(DataError):
-        assess("a", runs)
 
 
 def test_a_problem_once_solved_stays_solved(tmp_path):

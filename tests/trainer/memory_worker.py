@@ -1,5 +1,4 @@
-"""What a pool of adapters over one base needs, in a process of its own: bytes of peak RSS above the RSS before the
-model loads. Started by test_pool_memory.py, never collected by pytest."""
+"""Peak RSS of a pool of adapters over one base, in a process of its own; started by test_pool.py."""
 
 import json
 import os

@@ -1,6 +1,5 @@
 # Tests: policies/compiled.py, _trl.py
-"""A compiled update: same losses, gradients and ends of runs as the plain one, few graphs for many lengths, sampling
-and weights untouched. `aot_eager` traces as inductor does and compiles nothing; inductor itself is slow."""
+"""A compiled update (`aot_eager`, which only traces): same losses, gradients and ends as the plain one."""
 
 import os
 

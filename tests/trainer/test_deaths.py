@@ -1,10 +1,5 @@
 # Tests: training/store.py, training/checkpoints.py
-"""SIGKILL before any file operation of a run and in any pass, and a full disk: what goes on equals the run that
-nothing befell.
-
-The run saves every round, keeps two checkpoints, logs, and is rolled back by the guard once, so that the operations
-are those of saving, rotating, logging, rolling back and resuming. A round has two optimizer steps of several passes.
-"""
+"""SIGKILL before any file operation and in any pass, and a full disk: it ends as an unharmed run."""
 
 import json
 import os

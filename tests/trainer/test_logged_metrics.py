@@ -2,9 +2,7 @@
 """What a round logs of its texts and times, counted another way; and what its command line shows."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -127,30 +125,6 @@ def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build, m
         one.pop("cure") for one in written.values() if "healthy" in one and one is not written["round/surprise"]
     )
     assert written["round/surprise"] == {"healthy": [0.2, 1], "trip": [0.1, 0.9], "word": "surprise"}
-    panel = {"title": "The conjecturer's proposals", "view": [0, 1], "section": "Curriculum", "label": "parseable"}
-    ranges = {"healthy": [0.7, None], "trip": [0.5, 1], "legible": True}
-    words = {"subject": "share of readable proposals"}
-    assert written["conjecturer/parseable_rate"] == {**ranges, **words, "panel": panel}
-    starved = written["round/starved"]
-    assert (starved["in_a_row"], starved["healthy"], starved["panel"]["title"]) == (20, [0, 0], "Starved rounds")
-    assert written["prover/loss"] == {"panel": {"title": "Loss", "section": "Optimisation", "label": "prover"}}
-
-
-PLAY = """
-import sys
-from countdown_selfplay.cli.main import main
-sizes = ["--problems_per_round", "4", "--proposals_per_round", "16", "--conjecturer_num_generations", "16"]
-sizes += ["--prover_num_generations", "8", "--max_steps", "4", "--save_steps", "1", "--eval_problems", "0"]
-guard = ["--guard_window", "2", "--guard_max_rollbacks", "1", "--guard_trips", '{"prover/reward_std": [9, 10]}']
-guard += ["--logging_steps", "1"]
-tracked = ["--report_to", "trackio", "--project", "alerts", "--run_name", "r", "--log_completions", "true"]
-code = main(["joint", "--output_dir", "run", *sizes, *guard, *tracked])
-from trackio.sqlite_storage import SQLiteStorage
-import trackio, json
-trackio.finish()
-found = {"code": code, "alerts": SQLiteStorage.get_alerts("alerts"), "logs": SQLiteStorage.get_logs("alerts", "r")}
-print("FOUND" + json.dumps(found, default=str))
-"""
 
 
 def test_an_alert_goes_to_trackio_of_the_main_process_alone_and_only_where_its_run_has_begun(monkeypatch, caplog):
@@ -172,25 +146,6 @@ def test_an_alert_goes_to_trackio_of_the_main_process_alone_and_only_where_its_r
     del trackio.context_vars  # as of another version: a rollback goes on
     alert(to("trackio"), True, "no", "alerts")
     assert "trackio took no alert (AttributeError" in caplog.text
-
-
-@pytest.mark.slow
-def test_a_rollback_and_the_texts_of_a_run_are_in_trackios_own_database(tmp_path):
-    """A range that no two rounds meet: after round 2 the run goes back, and the second time it ends. Round 1 is logged
-    each time."""
-    pytest.importorskip("trackio", reason="trackio is not installed; `pip install trackio`")
-    env = {**os.environ, "TRACKIO_DIR": str(tmp_path / "trackio"), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([sys.executable, "-c", PLAY], capture_output=True, text=True, cwd=tmp_path, env=env)
-    assert "FOUND" in done.stdout, done.stderr[-2000:]
-    found = json.loads(done.stdout.partition("FOUND")[2])
-    assert found["code"] == 2
-    titles = {one["level"]: one["title"].rpartition("-")[0] or one["title"] for one in found["alerts"]}
-    assert titles == {"error": "The run has collapsed", "warn": "Rolled back to checkpoint"}
-    assert len(found["alerts"]) == 2
-    assert any("prover/reward_std" in one["text"] for one in found["alerts"])
-    assert any(name.endswith("prover/reward") for row in found["logs"] for name in row)
-    tables = [value for row in found["logs"] for value in row.values() if isinstance(value, dict)]
-    assert any(table.get("_type") == "trackio.table" for table in tables)
 
 
 ROW = Dataset.from_list([{"numbers": [3, 5, 7], "target": 22}])

@@ -1,6 +1,5 @@
 # Tests: policies/mixed_adapters.py, policies/lora.py, training/plan.py, training/round_loop.py
-"""Rows of several players in one pass, each through its own adapter, against a pass per player: same losses, same
-gradients of each player's adapter, none of anybody else's."""
+"""Rows of several players in one pass, each through its own adapter, against a pass per player."""
 
 import copy
 import re

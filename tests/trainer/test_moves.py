@@ -16,7 +16,6 @@ from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import LADDER_ASKED_PATH, LADDER_MODEL_PATHS
 from countdown_selfplay.training.evaluation import _joined, _refusal
 
-from ..installed import here
 from .conftest import equal, goes_on, optimizer_state, ran, rounds, weights
 
 MODELS = {role: str(path) for role, path in LADDER_MODEL_PATHS.items()}
@@ -102,41 +101,6 @@ def test_kept_episodes_are_trained_on_without_reuse(objective, kwargs, tmp_path)
         assert (row["prover/trained_samples"], row["prover/steps"]) == (trained, min(-(-trained // 8), 3))
     assert rows[-1]["prover/replay_samples"] > 0
     goes_on(trainer, build(tmp_path / "b", max_steps=3, save_strategy="steps", save_steps=2, **changes), 2)
-
-
-SEVEN = [([1, 2, 3, 4, 5, 6, 7], 50), ([2, 3, 4, 5, 6, 7, 8], 35)]
-PROPOSERS = {
-    "ucb": (dict(proposer="ucb_rungs"), "proposer/rung_mean"),
-    "thompson": (dict(proposer="thompson_rungs"), "proposer/rung_mean"),
-    "sgs": (
-        dict(
-            proposer="targets", proposer_kwargs={"conditioned": False}, conjecturer_objective="reinforce_half",
-            conjecturer_num_generations=1, operands=[2, 7],
-        ),
-        "targets/attempted",
-    ),
-    "tiers": (
-        dict(
-            proposer="tiers", proposer_kwargs={"start": [2, 3], "ceiling": 3, "min_valid": 2},
-            roles={"conjecturer": {"players": 2}}, conjecturer_prompt="compact",
-        ),
-        "tier_1_operand_count",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("arm", [arm for arm in PROPOSERS if here([PROPOSERS[arm][0]["proposer"]])])
-def test_proposers_of_whole_answers_play_moves(arm, tmp_path):
-    """A round of each arm of docs/ladder.md that no other test plays, from the recipe. Targets of seven numbers: no
-    exact solver is asked."""
-    changes, logged_of_it = PROPOSERS[arm]
-    models = MODELS
-    if arm in ("ucb", "thompson"):
-        changes, models = {**changes, "conjecturer_players": 0}, MODELS["prover"]
-    data = Dataset.from_list([{"nums": nums, "target": target} for nums, target in SEVEN]) if arm == "sgs" else None
-    (row,) = logged(ran(build(tmp_path, models, data, max_steps=1, **changes)))
-    known = {"ucb": (2, 3), "thompson": (2, 3), "sgs": (1, 1), "tiers": (2, 3)}[arm]
-    assert known[0] <= row[logged_of_it] <= known[1] and row["prover/completion_length"] > 0
 
 
 FOUR = [([3, 4, 5, 6], 24), ([2, 7, 8, 9], 50), ([1, 5, 6, 11], 40)]

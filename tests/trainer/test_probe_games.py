@@ -1,6 +1,5 @@
 # Tests: contract/game.py, contract/round.py, training/round.py, games/critic_discernment.py, training/losses.py
-"""Games that the frame was not written for, played by the real trainer: who learns moves and nobody else does, a
-resume is the straight run, and what is logged, declared and exported is each player's own."""
+"""Games that the frame was not written for, by the real trainer: who learns moves, and nobody else."""
 
 import json
 from pathlib import Path

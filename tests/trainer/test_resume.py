@@ -1,6 +1,5 @@
 # Tests: training/store.py, training/exports.py, training/checkpoints.py, data/anchors.py
-"""Stop at a round and resume = straight run, bit for bit on the CPU; and nothing that only looks changes the
-trajectory."""
+"""Stop at a round and resume = straight run, bit for bit; what only looks changes nothing."""
 
 import functools
 import json

@@ -1,6 +1,5 @@
 # Tests: policies/shared_prefix.py, training/round_loop.py
-"""Passes that read a prompt once for all of its answers, against rows that each read their own: same log-probs, same
-entropies, same gradients. Exact layouts are written by hand."""
+"""Passes that read a prompt once for all of its answers, against rows that each read their own."""
 
 import dataclasses
 import functools

@@ -1,6 +1,5 @@
 # Tests: training/round_loop.py, training/plan.py
-"""A round in several optimizer steps: what each step's gradient is, that clips act from the second on, and that a run
-counts, stops and goes on by rounds."""
+"""A round in several optimizer steps: gradients, clips from the second on, saves and resumes by rounds."""
 
 import os
 import signal

@@ -1,6 +1,5 @@
-# Tests: studies/pool_expert_iteration.py, studies/symbolic_proposers.py
-"""The studies of studies/ from start to end in miniature: warm starts, arms, tables, report. What they measure means
-nothing at this size; that they run, go on and refuse does."""
+# Tests: studies/pool_expert_iteration.py
+"""The study of pools from start to end in miniature: that it runs, goes on and refuses."""
 
 import json
 import os
@@ -44,39 +43,3 @@ def test_the_pools_study_plays_compares_and_refuses_what_is_of_another_one(tmp_p
     code, _, err = play("pool_expert_iteration.py", tmp_path, *arms[:-1], "3")
     assert code == 2 and "holds a finished run with rounds 2, and this study is of rounds 3" in err
     assert "Traceback" not in err
-
-
-@pytest.mark.nightly
-def test_the_symbolic_study_gives_ours_the_answers_that_ucb_took(tmp_path):
-    arms = ["rloo", "ucb", "refresh", "ours"]
-    code, _, err = play("symbolic_proposers.py", tmp_path, "--arms", *arms, "--rounds", "4", "--problems", "32")
-    assert code == 0, err[-2000:]
-    root = tmp_path / "runs" / "symbolic-quick"
-    cost = {arm: json.loads((root / arm / "seed-0" / "evaluation.json").read_text())["cost"] for arm in arms}
-    # four rounds of 256 answers; UCB's rollouts of the one refresh besides, 8 of each valid candidate of 256
-    assert cost["rloo"]["prover_samples"] == cost["refresh"]["prover_samples"] == 4 * 256
-    extra = cost["ucb"]["prover_samples"] - 4 * 256
-    assert 0 < extra <= 256 * 8 and extra % 8 == 0
-    assert abs(cost["ours"]["prover_samples"] - cost["ucb"]["prover_samples"]) <= 128
-    assert cost["refresh"]["label_samples"] == 8 * 20 * 4 and cost["ours"]["label_samples"] == 0
-    assert "### Against ucb" in (root / "study.md").read_text()
-
-
-@pytest.mark.nightly
-def test_the_papers_settings_are_played_by_ucb_its_even_regimes_and_a_trained_proposer(tmp_path):
-    arms = ["rloo", "ucb", "even", "trained"]
-    words = ["--paper", "--arms", *arms, "--rounds", "2", "--problems", "16"]
-    code, _, err = play("symbolic_proposers.py", tmp_path, *words)
-    assert code == 0, err[-2000:]
-    root = tmp_path / "runs" / "symbolic-quick-paper"
-    lines = {
-        arm: [json.loads(line) for line in (root / arm / "seed-0" / "metrics.jsonl").read_text().splitlines()]
-        for arm in arms
-    }
-    selected = {
-        arm: [line["proposer/selected"] for line in own if "proposer/raw" in line] for arm, own in lines.items()
-    }
-    assert selected == {"rloo": [], "ucb": [16], "even": [16], "trained": [4, 4]}
-    logged = [name for name in lines["trained"][0] if name.startswith("proposer/q_")]
-    assert len(logged) == 8  # four number actions and four expression actions
-    assert sum(lines["trained"][0][name] for name in logged) == pytest.approx(2)  # two factors, each sums to 1

@@ -1,6 +1,5 @@
 # Tests: planning/memory.py, planning/fit.py, cli/launch.py, planning/dry_run.py, planning/probe.py
-"""What a dry run says of memory against models that were built and arithmetic by hand; a probe against what it must
-hold."""
+"""What a dry run says of memory, against built models and by hand; a probe against what it must hold."""
 
 import json
 import re
@@ -12,11 +11,10 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoConfig, AutoModelForCausalLM
 from trl import ModelConfig
 
-from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config.script import JointScriptArguments
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.planning import fit
-from countdown_selfplay.planning.dry_run import Plans, _prompts, batch_arithmetic
+from countdown_selfplay.planning.dry_run import Plans, _prompts
 from countdown_selfplay.planning.memory import (
     GIB,
     Launch,
@@ -25,6 +23,7 @@ from countdown_selfplay.planning.memory import (
     memory_table,
     narrowed_of,
     parameters_of,
+    planned_launch,
     state,
 )
 from countdown_selfplay.policies.build import read_tokenizer
@@ -158,33 +157,6 @@ def test_a_joint_run_counts_its_policies_frozen_copies_bases_and_texts():
     assert "KV cache (sampling)" not in said_of(generation_backend="vllm")
 
 
-def test_a_round_and_a_micro_batch_are_said_in_their_settings():
-    """5 problems of 4 answers each for both provers, 3 rounds: 2 x 20 x 3. Three prompts of 2 proposals."""
-    sizes = dict(problems_per_round=5, proposals_per_round=6, prover_num_generations=4, conjecturer_num_generations=2)
-    pool = dict(roles={"prover": {"players": 2}}, max_steps=3, max_tokens_per_micro_batch=900)
-    args = joint_config("unused", use_cpu=True, **sizes, **pool, steps_per_round=2, sequences_per_step=6)
-    assert batch_arithmetic(args, 3) == [
-        "prover, each of 2: 5 problems x 4 = 20 answers",
-        "conjecturer: 3 prompts x 2 = 6 proposals",
-        "steps: 6 trained sequences each, at most 2 a round",
-        "micro-batch: at most 8 rows and 900 tokens, on each of 3 process(es)",
-        "problems per round: 5, at least 2 anchors, up to 3 proposals",
-        "rounds: 3, so 120 prover samples",
-    ]
-    alone = joint_config("unused", use_cpu=True, conjecturer_players=0, problems_per_round=1)
-    assert batch_arithmetic(alone)[0] == "prover: 1 problem x 8 = 8 answers" and "1, at least 1" in str(
-        batch_arithmetic(alone)
-    )
-    critics = dict(game="critic_discernment", roles={"helpful": None}, num_generations=2, problems_per_round=3)
-    assert batch_arithmetic(joint_config("unused", use_cpu=True, **critics, max_steps=5)) == [
-        "prover: at most 54 samples",  # 6 answers, 12 critiques, 48 revisions
-        "helpful: at most 12 samples",
-        "micro-batch: at most 8 rows, on each of 1 process(es)",
-        "problems per round: 3",
-        "rounds: 5, so at most 270 prover samples",
-    ]
-
-
 @pytest.mark.parametrize(
     ("launch", "dtype", "smaller"),
     [
@@ -253,16 +225,6 @@ def test_a_probe_of_a_pool_gives_every_trained_kind_an_entropy_bonus(tmp_path):
     assert found == {
         **{f"prover/{i}": _SMALL for i in range(2)}, **{f"conjecturer/{i}": 0.5 for i in range(2)}, "guide": _SMALL
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("zero2", "zero2"), ("zero3", "zero3"), ("fsdp2", "fsdp2"), ("ddp", "ddp"), ("single_gpu", "none")],
-)
-def test_a_launch_config_names_its_engine(name, kind):
-    engine = planned({"accelerate_config": name, **({} if kind == "none" else {"num_processes": "4"})})
-    assert (engine.kind, engine.processes, engine.device) == (kind, 1 if kind == "none" else 4, "cuda")
-    assert engine.bf16 and config_path(name).is_file()
 
 
 def test_a_layer_more_keeps_its_input_where_it_is_recomputed_and_all_it_reads_otherwise():
@@ -339,6 +301,7 @@ def test_a_change_of_the_weights_is_one_that_the_rules_allow_and_the_rest_fits_u
 
 
 def test_an_engine_without_room_for_weights_and_scores_is_refused():
+    assert planned_launch({"mixed_precision": "bf16"}, None) == Launch("none", 1, "cuda", True)
     with pytest.raises(ConfigError, match=r"`vllm_gpu_memory_utilization` \(1e-06\) gives vLLM .* set at least 0.05"):
         said_of(launch=Launch(device="cuda"), generation_backend="vllm", vllm_gpu_memory_utilization=1e-6)
     assert said_of(launch=Launch(device="cuda"), generation_backend="vllm")["vLLM"] == "0.3 of the GPU"

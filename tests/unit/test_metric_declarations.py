@@ -1,12 +1,7 @@
 # Tests: contract/metric.py, contract/trainer_metrics.py, proposers/targets_metrics.py, proposers/symbolic/metrics.py
 """Declarations of metrics: one per player, found by the logged name, written into a run folder and read again."""
 
-from countdown_selfplay.contract.metric import (
-    UNBOUNDED,
-    Metric,
-    declaration_of,
-    for_players,
-)
+from countdown_selfplay.contract.metric import UNBOUNDED, Metric, declaration_of, for_players
 from countdown_selfplay.contract.trainer_metrics import TRAINER_METRICS
 from countdown_selfplay.games import critic_metrics
 from countdown_selfplay.games.metrics import METRICS

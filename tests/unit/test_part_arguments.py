@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
-from annotated_types import Ge, Gt, Lt, MinLen
+from annotated_types import MinLen
 
 from countdown_selfplay.cli.help_part import KINDS, print_parts
-from countdown_selfplay.registry import Count, Registry, Share, annotations_of, described, fits
+from countdown_selfplay.registry import Count, Registry, Share, annotations_of, fits
 from tests.installed import here
 
 
@@ -41,22 +41,6 @@ VALUES = [
 @pytest.mark.parametrize(("value", "hint", "good"), VALUES)
 def test_a_value_fits_an_annotation_strictly(value, hint, good):
     assert fits(value, hint) is good
-
-
-@pytest.mark.parametrize(
-    ("hint", "words"),
-    [
-        (Count, "a whole number of at least 1"),
-        (Share | None, "a number from 0 to 1 or null"),
-        (Annotated[float, Ge(0), Lt(1)], "a number of at least 0 and below 1"),
-        (Annotated[float, Gt(0)], "a number above 0"),
-        (Literal["a", "b"], "one of a, b"),
-        (Sequence[int], "a list, each entry a whole number"),
-        (dict[str, Any], 'a mapping, or a JSON object such as {"name": "value"}'),
-    ],
-)
-def test_an_annotation_is_put_in_words(hint, words):
-    assert described(hint) == words
 
 
 def test_values_that_fit_are_handed_on_as_they_are():

@@ -1,7 +1,4 @@
-"""A vLLM that runs on a CPU: what its CPU build lacks is mended here, in the tests alone.
-
-Run with `make test-vllm`, in an environment made from constraints-vllm.txt.
-"""
+"""A vLLM that runs on a CPU (`make test-vllm`): what its CPU build lacks is mended here."""
 
 import os
 import socket

@@ -1,6 +1,5 @@
 # Tests: generation/colocate.py, training/rollouts.py
-"""Answers in moves with vLLM in the training process: its log-probs lie beside the rows that they are of, and each
-later move is sampled once for each episode that goes on."""
+"""Answers in moves with vLLM in the training process: log-probs by row, a later move once an episode."""
 
 import itertools
 

@@ -4,23 +4,18 @@
 import functools
 import importlib.util
 import json
-import os
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from datasets import Dataset
 from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
 from countdown_selfplay.countdown import (
     CountdownDomain,
     CountdownEnvironment,
-    CountdownMovesEnvironment,
-    ProblemSpec,
     Rules,
-    generate_problems,
     heldout_key,
     problem_from_row,
     solve,
@@ -34,12 +29,6 @@ from countdown_selfplay.worlds.openenv import HeldOutTasks, NoTask, served
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "trl_environment.py"
 BARE = Rules(answer_format="bare")
-
-CHAT = """{% for m in messages %}<|im_start|>{{ m.role }}
-{% if m.tool_calls %}{{ m.tool_calls[0].function.name }} {{ m.tool_calls[0].function.arguments }}{% else %}\
-{{ m.content }}{% endif %}<|im_end|>
-{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
-{% endif %}"""
 
 
 def seen(environment, tool):
@@ -109,53 +98,6 @@ def says(tool, argument):
     return {
         "defaults": {"role": "assistant"}, "start_anchor": "<|im_start|>assistant\n", "fields": {"tool_calls": calls},
     }  # fmt: skip
-
-
-def asked_for_text(problem):
-    a, b = problem.numbers[:2]
-    return f"Copy this and write nothing else: {a} + {b}"
-
-
-def asked_for_move(problem):
-    a, b = problem.numbers[:2]
-    return f"Copy this and write nothing else: {a} + {b} = {a + b}"
-
-
-def moves_score(problem, said):
-    """What the ladder says of an episode of these moves."""
-    domain = CountdownDomain.ladder()
-    state = domain.begin(problem)
-    for move in said:
-        (state,) = domain.moved([move], [problem], [state])
-        if hasattr(state, "correct"):
-            return state.score
-    return 0.0
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("SMOLLM2" not in os.environ, reason="SMOLLM2 must name the folder that `models smollm2` makes")
-@pytest.mark.parametrize("tool", ["submit", "move"])
-def test_smollm2_calls_the_tools_and_earns_what_the_verifier_says(tmp_path, tool):
-    """SmolLM2-135M-Instruct knows no tools, so that each text that it ends is a call; nothing is claimed about
-    learning."""
-    model = os.environ["SMOLLM2"]
-    kind, argument, ask = {
-        "submit": (CountdownEnvironment, "expression", asked_for_text),
-        "move": (CountdownMovesEnvironment, "move", asked_for_move),
-    }[tool]
-    tokenizer = AutoTokenizer.from_pretrained(model, padding_side="left")
-    tokenizer.chat_template, tokenizer.response_template = CHAT, says(tool, argument)
-    environment, episodes = seen(kind, tool)
-    problems = generate_problems(2, ProblemSpec((2, 3), 1, 9, 1, 18), seed=1, split="train")
-    prompt = [{"role": "user", "content": ""}]
-    rows = [{"prompt": prompt, "numbers": list(p.numbers), "target": p.target} for p in problems]
-    sizes = {"per_device_train_batch_size": 4, "num_generations": 2, "max_completion_length": 48, "temperature": 0.5}
-    made = functools.partial(environment, ask=ask)
-    trained(tmp_path, model, tokenizer, Dataset.from_list(rows), made, **sizes, max_tool_calling_iterations=2)
-    assert len(episodes) == 4 and any(said for _, said, _ in episodes)
-    for problem, said, reward in episodes:
-        expected = moves_score(problem, said) if tool == "move" else submitted_score(problem, said)
-        assert reward == expected, (problem, said)
 
 
 HELD_OUT = HeldOutTasks(problems=5, domain=CountdownDomain.tiny())

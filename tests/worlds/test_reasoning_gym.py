@@ -1,6 +1,5 @@
 # Tests: worlds/reasoning_gym.py, worlds/gym_worker.py, worlds/gym_tasks.py
-"""The domain reasoning_gym: equal problems everywhere, verdicts of its own scorers, answers that break a scorer, and
-every proposer over its levels."""
+"""The domain reasoning_gym: equal problems everywhere, its own scorers' verdicts, broken scorers."""
 
 import json
 import os

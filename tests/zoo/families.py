@@ -1,7 +1,5 @@
 # Tests: policies/forward.py
-"""Families of causal language models that Transformers has, each with the settings that make it tiny: name -> (model
-type, settings over SIZES). Weights are random. Windows, learned, rotary, relative and no positions, caches of keys and
-values, of windows, of a state, and none; encoder-decoders and mixtures of experts, which are refused."""
+"""Tiny families of causal models: name -> (model type, settings over SIZES), with random weights."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 # Tests: policies/forward.py
-"""One family of models through the library: trained a step, sampled and scored against Transformers alone.
-
-`python -m tests.zoo.play` prints one line a family and the counts; names after it choose families."""
+"""One family through the library against Transformers alone; `python -m tests.zoo.play [NAMES]`."""
 
 from __future__ import annotations
 

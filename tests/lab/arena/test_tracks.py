@@ -9,7 +9,7 @@ import yaml
 
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.roles import FIELDS, FLAT_FIELDS
-from countdown_selfplay.errors import ConfigError, DataError, UnknownNameError
+from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.lab.arena.contestants import CONTROLS, DEFAULT, MAY_SET, contestants, entrant, table
 from countdown_selfplay.lab.arena.job import settings_of
 from countdown_selfplay.lab.arena.sets import candidates, domain_of, text_of, withheld
@@ -89,10 +89,6 @@ def test_a_set_or_target_that_has_changed_is_refused_with_the_line(tmp_path):
 
 
 def test_contestants_and_tracks_have_names_of_their_own_and_a_table_of_who_plays_where(tmp_path):
-    with pytest.raises(UnknownNameError, match="ladder"):
-        load_track("lader")
-    with pytest.raises(UnknownNameError, match="trained"):
-        entrant("traind")
     assert len(DEFAULT) == 7 and set(DEFAULT) < set(contestants())
     assert all(contestants()[name].kind == "control" for name in CONTROLS)
     head, *rows = table(["trained", "critic"], KNOWN)
@@ -129,18 +125,6 @@ def test_a_contestant_of_ones_own_has_the_settings_of_its_file_over_the_track(tm
     one = entrant(f"mine={file}")
     found = one.settings(load_track("ladder"))
     assert (one.name, found["conjecturer_reward"], found["prover_objective"]) == ("mine", "tent", "rloo")
-    file.write_text("number_high: 99\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"mine sets `number_high` \(99\), and on the track ladder it is 12 for all"):
-        entrant(f"mine={file}").settings(load_track("ladder"))
-    file.write_text("a: [", encoding="utf-8")
-    with pytest.raises(ConfigError, match="is not YAML"):
-        entrant(f"mine={file}")
-    with pytest.raises(ConfigError, match="cannot be read"):
-        entrant(f"mine={tmp_path / 'absent.yaml'}")
-    with pytest.raises(ConfigError, match="give yours another name"):
-        entrant(f"trained={file}")
-    with pytest.raises(ConfigError, match="must be a word"):
-        entrant(f"my own={file}")
 
 
 def test_a_contestant_may_set_who_proposes_and_how_roles_learn(tmp_path):

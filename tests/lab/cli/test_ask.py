@@ -41,17 +41,6 @@ def test_a_prover_answers_and_each_answer_has_its_verdict(capsys):
     assert capsys.readouterr().out == out  # the seed's
 
 
-def test_the_ladders_moves_are_shown_a_line_each(capsys):
-    asked = ["ask", "--model", "tiny-ladder", "1", "2", "3", "--target", "6", "-n", "3"]
-    assert main(asked) == 0
-    whole = [row[1].split("; ") for row in cells(capsys.readouterr().out)]
-    assert main([*asked, "--answers", "moves"]) == 0
-    rows = cells(capsys.readouterr().out)
-    moves = [row[1] if row[0].isdigit() and row[0] in "123" and len(row[0]) == 1 else row[0] for row in rows]
-    assert moves == [move for answer in whole for move in answer]
-    assert all(" = " in move for move in moves)
-
-
 def test_a_conjecturers_proposals_come_with_the_gate_and_the_solver(capsys):
     assert main(["ask", "--model", "tiny", "--role", "conjecturer", "-n", "8"]) == 0
     rows = cells(capsys.readouterr().out)

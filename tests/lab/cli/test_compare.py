@@ -2,8 +2,6 @@
 """`countdown-selfplay compare` on answer files with known counts."""
 
 import json
-import re
-from xml.etree import ElementTree
 
 import pytest
 from tests.made_up_answers import write_answers
@@ -39,18 +37,6 @@ def test_the_public_counts_give_the_published_difference(tmp_path, capsys):
     assert first["bonferroni"]["low"] < first["percentile"]["low"] < 0 < first["p"] < first["p_holm"] <= 1
     assert "5 intervals of differences: if no arm differed, 5 x 5% = 0.25" in out
     assert "+0.0262" in out and "Baseline: sft" in out
-
-
-def test_tables_and_figure_are_well_formed(tmp_path, capsys):
-    a = write_answers(tmp_path / "a_1.jsonl", [1, 2, 3], n=4)
-    b = write_answers(tmp_path / "b.jsonl", [4, 4, 4], n=4)
-    assert compare(capsys, a, b, f"c&d|e={b}", "--output", tmp_path / "c")[0] == 0
-    markdown = (tmp_path / "c" / "comparison.md").read_text().splitlines()
-    table = [line for line in markdown if line.startswith("|")]
-    assert len(table) == 2 + 6 and {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {10}
-    root = ElementTree.parse(tmp_path / "c" / "comparison.svg").getroot()
-    texts = [node.text for node in root.iter() if node.tag.endswith("text")]
-    assert root.tag.endswith("svg") and texts[:4] == ["1", "2", "4", "k"] and texts[-3:] == ["a_1", "b", "c&d|e"]
 
 
 def test_a_difference_that_is_the_same_on_every_problem_is_as_certain_as_problems_are_many(tmp_path, capsys):
@@ -122,10 +108,7 @@ def test_other_problems_are_compared_on_the_common_ones_only_if_asked(tmp_path, 
 
 @pytest.mark.parametrize(("changes", "message"), [
     ({"temperature": 1.0}, "temperature 1.0 and"),
-    ({"max_new_tokens": 16}, "max_new_tokens 16 and"),
     ({"rules": {"answer_rule": "any"}}, "rules."),
-    ({"prover_prompt": "tinyzero"}, "prover_prompt 'tinyzero' and"),
-    ({"min_p": 0.1}, "min_p 0.1 and"),
     ({"stop_strings": ["</answer>"]}, "stop_strings ['</answer>'] and"),
     ({"generation_kwargs": {"suppress_tokens": [5]}}, "generation_kwargs.suppress_tokens [5] and"),
     ({"chat_template_kwargs": {"enable_thinking": False}}, "chat_template_kwargs.enable_thinking False and"),

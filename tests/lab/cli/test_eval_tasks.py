@@ -127,17 +127,6 @@ def test_the_supervised_stage_joins_what_a_prover_was_trained_on(capsys, tmp_pat
         assert code == 2 and "this one holds pairs or another role's samples" in error
 
 
-def test_the_stage_of_appendix_c3_is_planned_for_the_papers_model(tmp_path, capsys):
-    """C.3: learning rate 1e-6, batches of 256; two rows of mathematics, one kept and one corrected."""
-    asked = {"question": "What is 2 + 3?", "answer": "5", "prompt": [{"role": "user", "content": "Check it."}]}
-    rows = [asked | {"completion": [{"role": "assistant", "content": "\\boxed{5}"}], "label": label} for label in "kc"]
-    (tmp_path / "check.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    recipe = ["sft", "--recipe", "llama-3.1-8b/sft_self_correction", "--dataset_name", str(tmp_path / "check.jsonl")]
-    assert main([*recipe, "--dry_run"]) == 0
-    planned = capsys.readouterr().out
-    assert "= 256 rows" in planned and "1e-06" in planned and "Llama-3.1-8B-Instruct" in planned, planned
-
-
 def test_greedy_answers_and_majorities_come_out_of_one_command(capsys, tmp_path):
     output = tmp_path / "answers.jsonl"
     arguments = ["--eval_preset", "cdg", "--max_new_tokens", 16, *FEW, "--output", output]

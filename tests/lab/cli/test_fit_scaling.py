@@ -9,8 +9,6 @@ import pytest
 
 from countdown_selfplay.cli import main
 from countdown_selfplay.evaluation import ScalingFit
-from countdown_selfplay.lab.cli.fit_scaling import chart
-from countdown_selfplay.lab.scaling import curve_of, fit_arm
 
 FEW = ["--resamples", "10"]
 
@@ -53,20 +51,6 @@ def test_both_forms_are_reported_where_the_recentred_one_is_asked_for(tmp_path, 
     fits = json.loads((tmp_path / "s" / "scaling.json").read_text())["fits"]
     assert [one["name"] for one in fits] == ["a.csv", "a.csv (re-centred)"] and "(re-centred)" in out
     assert fits[0]["initial"] == pytest.approx(0.05) and fits[1]["initial"] > 0.1  # R(1e5) = .126
-
-
-def test_the_chart_shows_the_points_and_the_fitted_curve():
-    # 25 points of a curve, of which the one at compute 0 has no place on a logarithmic axis.
-    truth = ScalingFit(0.62, 8e5, 0.9, 0.05, True)
-    compute = np.concatenate([[0.0], np.geomspace(1e4, 1e8, 24)])
-    found = fit_arm("a", [curve_of(compute.tolist(), truth(compute).tolist(), "rate")], 0.0, 10, 0)
-    (axes,) = chart([found], "compute", "rate").axes
-    dots, line = axes.lines
-    assert dots.get_xdata().tolist() == compute[1:].tolist() and dots.get_ydata() == pytest.approx(truth(compute[1:]))
-    assert line.get_ydata() == pytest.approx(truth(line.get_xdata()), rel=1e-3)
-    assert (line.get_xdata()[0], line.get_xdata()[-1]) == pytest.approx((1e4, 1e8))
-    # four decades: whole powers of ten only
-    assert axes.get_xticks() == pytest.approx([1e4, 1e5, 1e6, 1e7, 1e8]) and axes.get_xlabel() == "compute (rate)"
 
 
 def test_seeds_are_pooled_and_one_cumulative_curve_gets_no_interval_and_is_told_why(tmp_path, capsys):

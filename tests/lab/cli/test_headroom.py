@@ -62,11 +62,3 @@ def test_a_folder_in_use_is_refused(tmp_path, capsys):
         fcntl.flock(lock, fcntl.LOCK_EX)  # as another process would hold it: locks are of open files
         assert main.main(["headroom", "--output_dir", str(tmp_path)]) == 2
     assert "is in use by another run" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_without_a_conjecturer_random_problems_are_the_only_control(tmp_path):
-    alone = ["--conjecturer_players", "0", "--gates", "4"]
-    assert main.main(["headroom", "--output_dir", str(tmp_path), *SMALL, *alone]) == 0
-    (gate,) = json.loads((tmp_path / "headroom" / "headroom.json").read_text())["gates"]
-    assert gate["figures"]["mean_pass_at"].keys() == {"uniform", "oracle_gain", "oracle_half"}

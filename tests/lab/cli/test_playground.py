@@ -12,7 +12,7 @@ from tests.made_up_runs import write_run
 
 from countdown_selfplay.cli import main
 from countdown_selfplay.lab.report import load_run
-from countdown_selfplay.lab.report.playground import MOST, evenly, playground, round_data, visible
+from countdown_selfplay.lab.report.playground import playground, round_data, visible
 
 ROUND = [
     {"role": "prover", "prompt": "8 1 3 : 9", "completion": "8 + 1 = 9", "reward": 0.1, "advantage": -0.45,
@@ -155,40 +155,10 @@ def test_ten_thousand_rounds_make_a_page_below_5_mb_that_says_what_it_left_out(t
     assert f"{len(shown):,} of 10,000 logged rounds are shown" in page and f"{len(left_out):,} are left out" in page
 
 
-def test_a_huge_round_is_shown_in_part(tmp_path):
-    """2,000 samples of 1,000 characters are 2 MB; of two such rounds each gets 400 kB."""
-    rows = [
-        {"step": step, "role": "prover", "completion": f"{n}".ljust(1000, "x"), "problem": "p", "reason": "malformed"}
-        for step in (1, 2)
-        for n in range(2000)
-    ]
-    page = playground(load_run(run_of(tmp_path, rows)))
-    assert 400_000 < len(page) < 850_000
-    for one in data_of(page)["rounds"]:
-        kept, of = one["cut"]
-        assert of == 2000 and kept == len(one["problems"][0]["groups"][0]["cards"]) < 400
-
-
-@pytest.mark.parametrize(("sizes", "most", "chosen"), [
-    ([9] * 5, 50, [0, 1, 2, 3, 4]),
-    ([9] * 5, 49, [0, 1, 3, 4]),  # round(4 / 3) = 1, round(8 / 3) = 3
-    ([9] * 5, 30, [0, 2, 4]),
-    ([9] * 5, 1, [0, 4]),
-    ([9], 1, [0]),
-    ([MOST], MOST, [0]),
-])  # fmt: skip
-def test_rounds_are_thinned_evenly(sizes, most, chosen):
-    assert evenly(sizes, most) == chosen
-
-
 @pytest.mark.parametrize(("damage", "message"), [
     (lambda path: (path / "samples.jsonl").unlink(), "holds no samples to step through.*--samples_per_log 1000"),
-    (lambda path: (path / "samples.jsonl").write_text(""), "holds no samples to step through"),
     (lambda path: (path / "samples.jsonl").write_text('{"step": 1}\n'), "sample 1: there is no `role`"),
     (lambda path: (path / "samples.jsonl").write_text('{"role": "prover"}'), "sample 1: there is no `step`"),
-    (lambda path: (path / "samples.jsonl").write_text("{"), r"samples.jsonl', line 1"),
-    (lambda path: (path / "run.json").unlink(), "is not a run folder: it has no run.json"),
-    (lambda path: (path / "playground.html").mkdir(), "is a folder; pass the name of a file"),
     (lambda path: (path / "playground.html").write_text("mine"), "exists and is not a playground page"),
 ])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, damage, message):

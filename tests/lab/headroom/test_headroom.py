@@ -21,7 +21,7 @@ from countdown_selfplay.lab.headroom.gates import (
     transfer,
     verdict,
 )
-from countdown_selfplay.lab.headroom.measure import candidates, gain, gate_panels, gates_svg, search
+from countdown_selfplay.lab.headroom.measure import candidates, gain, search
 from countdown_selfplay.lab.headroom.runs import Measured, Runs, Stop
 
 
@@ -176,20 +176,6 @@ def test_candidates_have_the_most_mixed_groups_and_gains_are_summed_over_rungs_m
     assert candidates({3: [0], 4: [0]}, 4, 2) == [3]
     # Rung 4 from 1/4 to 3/4, rung 5 from 1/4 to 0; rung 3 was not measured.
     assert gain({3: [4], 4: [1], 5: [1]}, {4: [3], 5: [0]}, 4) == 0.25
-
-
-def test_each_gate_with_figures_is_a_panel():
-    arms = {"oracle_half": {3: [4], 4: [2]}, "uniform": {3: [4], 4: [1]}}
-    gates = [
-        support({3: [1, 0], 4: [0, 0]}, 4),  # pass@4 is 1/2 and 0
-        transfer({}, {}, None, 4, 1),  # nothing was measured: no panel
-        head_room(arms, ["uniform"], "oracle_half", 4, 1),  # pass@1 on rung 4: 2/4 and 1/4
-    ]
-    found = {"gates": [gate.to_dict() for gate in gates]}
-    first, last = gate_panels(found)
-    assert (first.title, first.labels, first.bars) == ("1 support: open", ["3", "4"], [("pass@4", [0.5, 0.0])])
-    assert (last.labels, last.bars[0]) == (["half", "uniform"], ("mean pass@1", [0.5, 0.25]))
-    assert gates_svg(found).count("support: open") == 1
 
 
 class Few(BaseDomain):

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from transformers import AutoTokenizer, GenerationConfig, Qwen2Config
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -41,18 +40,6 @@ def test_the_tables_of_the_page_are_those_that_the_simulator_prints(simulator):
     assert set(found) == {"round", "cost", "engine", "server", "check"}
     assert all(f"<!-- table:{name} -->" in page for name in found)
     assert simulator.updated(page, found) == page
-
-
-def test_so_many_tokens_of_random_weights_end_a_text_that_it_has_the_asked_mean(bench, monkeypatch, tmp_path):
-    """50 of 1,000 words end a text of 20 tokens on average, beside the tokenizer's own end."""
-    contenders, config = bench("contenders"), dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1)
-    shape = Qwen2Config(vocab_size=1000, num_attention_heads=2, num_key_value_heads=1, **config)
-    monkeypatch.setattr(contenders, "shape_of", lambda model: shape)
-    folder = contenders.prepare_model("qwen2.5-0.5b", None, "tiny", tmp_path, 20)
-    ends = GenerationConfig.from_pretrained(folder).eos_token_id
-    assert ends[1:] == [*range(950, 1000)] and ends[0] == AutoTokenizer.from_pretrained(folder).eos_token_id
-    options = bench("throughput").parser().parse_args(["--model", "tiny", "--mean_length", "20"])
-    assert "--model a shape with random weights" in bench("throughput").refusal(options, gpu=False)
 
 
 @pytest.mark.matrix

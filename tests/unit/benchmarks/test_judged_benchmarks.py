@@ -1,16 +1,10 @@
 # Tests: benchmarks/gpu_hour.py, benchmarks/regression.py
 """The benchmark of a GPU hour asks its scripts for what they know and goes on where it ended; ratios are judged."""
 
-import json
 import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("quick", [False, True])
@@ -42,39 +36,6 @@ def test_what_a_job_has_started_ends_with_it(bench, tmp_path, monkeypatch):
     os.set_blocking(alive, True)
     assert os.read(alive, 5) == b""
     os.close(alive)
-
-
-@pytest.mark.matrix
-def test_a_job_that_is_done_is_not_run_again_and_a_failed_one_is(tmp_path):
-    """The job's file is changed by hand after the first call: a second run would have overwritten it."""
-    line = [sys.executable, str(ROOT / "benchmarks" / "gpu_hour.py"), "--quick", "--folder", str(tmp_path)]
-    line += ["--only", "update-0.6b-full"]
-    first = subprocess.run(line, capture_output=True, text=True)
-    assert first.returncode == 0 and re.search(r"^update-0.6b-full: done in \d+ s$", first.stdout, re.MULTILINE)
-    path = tmp_path / "update-0.6b-full.json"
-    found = json.loads(path.read_text())
-    assert found["tokens_per_step"] == 2 * 64  # two micro-batches of a row of 64 tokens
-    median = found["tokens_per_second"]["median"]
-    assert f"| update-0.6b-full | {median:,.0f} [" in (tmp_path / "gpu_hour.md").read_text()
-    path.write_text(json.dumps(found | {"by": "hand"}))
-    assert subprocess.run(line, capture_output=True, text=True).returncode == 0
-    assert json.loads(path.read_text())["by"] == "hand"
-
-
-@pytest.mark.matrix
-def test_the_calls_of_a_round_and_the_memory_beside_its_estimate_are_measured(bench, tmp_path):
-    """Two scripts that no other test starts."""
-    gpu_hour = bench("gpu_hour")
-    jobs = {job.name: job for job in gpu_hour.jobs(quick=True)}
-    for name in ("operators-0.5b-lora", "memory"):
-        assert gpu_hour.run(jobs[name], tmp_path).startswith("done"), (tmp_path / f"{name}.log").read_text()[-2000:]
-    found = json.loads((tmp_path / "operators-0.5b-lora.json").read_text())["operators"]
-    assert found["calls_per_step"]["copies"] > 100 and found["calls_per_step"]["launches"] == 0  # on a CPU
-    (cell,) = json.loads((tmp_path / "memory.json").read_text())["cells"].values()
-    lines = gpu_hour.summary(tmp_path, [*jobs.values()]).splitlines()
-    halves = [f"{cell[kind][half]:.2f}" for half in ("sampling", "training") for kind in ("measured", "estimated")]
-    assert f"| tiny, full | {' | '.join(halves)} |" in lines and min(map(float, halves)) > 0
-    assert any(line.startswith("| operators-0.5b-lora | 8 | 0 | 0 | ") for line in lines)
 
 
 @pytest.mark.matrix

@@ -1,6 +1,4 @@
-"""What the verifier does with a text, counted: characters looked at, lines of Python and calls of C.
-
-The counts are those of the program and not of the machine: the same on a busy one."""
+"""What the verifier does with a text, counted: characters, lines of Python, calls of C; on any machine."""
 
 import re
 import sys

@@ -1,5 +1,4 @@
-"""Independent references for the tests: naive searches over all binary trees with Fractions, sharing no code with the
-package and knowing nothing of canonical forms."""
+"""Independent references: naive searches over all trees with Fractions, sharing no code with the package."""
 
 from __future__ import annotations
 

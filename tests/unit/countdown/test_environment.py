@@ -6,12 +6,7 @@ import random
 
 from transformers.utils import get_json_schema
 
-from countdown_selfplay.countdown import (
-    CountdownDomain,
-    CountdownEnvironment,
-    CountdownMovesEnvironment,
-    Problem,
-)
+from countdown_selfplay.countdown import CountdownDomain, CountdownEnvironment, CountdownMovesEnvironment, Problem
 
 
 def row(problem):

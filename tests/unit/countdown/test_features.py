@@ -6,15 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from countdown_selfplay.countdown import (
-    FEATURES,
-    Problem,
-    Rules,
-    all_solutions,
-    feature_matrix,
-    features,
-    verify,
-)
+from countdown_selfplay.countdown import FEATURES, Problem, Rules, all_solutions, feature_matrix, features, verify
 from countdown_selfplay.countdown.exact.listing import solution_trees
 from countdown_selfplay.countdown.features import operators_of
 

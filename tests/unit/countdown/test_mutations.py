@@ -5,14 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from countdown_selfplay.countdown import (
-    Problem,
-    ProblemSpec,
-    Rules,
-    all_solutions,
-    feature_matrix,
-    generate_problems,
-)
+from countdown_selfplay.countdown import Problem, ProblemSpec, Rules, all_solutions, feature_matrix, generate_problems
 from countdown_selfplay.countdown.mutations import (
     EXPRESSION_ACTIONS,
     NUMBER_ACTIONS,

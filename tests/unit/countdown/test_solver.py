@@ -1,6 +1,5 @@
 # Tests: countdown/exact/values.py, countdown/exact/meeting.py, countdown/exact/forms.py, countdown/exact/written.py
-"""The solver against every count of FACTS (section 1), against searches that share no code with it, and against itself
-under changes of a problem that must not, or must, change the answer."""
+"""The solver against the counts of FACTS, searches that share no code with it, and itself."""
 
 import itertools
 import random

@@ -5,13 +5,7 @@ import pytest
 
 from countdown_selfplay.countdown import Problem, Rules, verify
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.evaluation.answers import (
-    AnswerFile,
-    AnswerSet,
-    batch_key,
-    batches_of,
-    read_answers,
-)
+from countdown_selfplay.evaluation.answers import AnswerFile, AnswerSet, batch_key, batches_of, read_answers
 from countdown_selfplay.evaluation.summary import powers_of_two, summarise
 from tests.made_up_answers import SETTING, answer
 

@@ -114,16 +114,3 @@ def test_a_terminal_sees_one_line_that_is_drawn_over_or_none(monkeypatch):
     assert text.count("\n") == 1 and text.endswith("\n") and text.count("\r") == 3
     assert "\rprover: 0 of 4 answers, 0 s\x1b[K\r" in text
     assert "\rprover: 1 of 4 answers, 1 s, about 3 s left" in text and "\rprover: 4 of 4 answers, 3 min" in text
-
-
-def test_a_file_gets_a_whole_line_every_half_minute_and_no_carriage_return(monkeypatch):
-    clock = iter([0.0, 10.0, 31.0, 40.0, 62.0])
-    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    stream = io.StringIO()
-    with ProgressLine("prover", stream=stream) as bar:
-        for done in (1, 2, 3, 4):
-            bar(done, 4)
-    assert stream.getvalue().splitlines() == [
-        "prover: 2 of 4 answers, 31 s, about 31 s left",
-        "prover: 4 of 4 answers, 1 min",
-    ]

@@ -88,13 +88,13 @@ def test_losses(name, given, logps, credit, mask, group, wanted):
 
 
 @pytest.mark.parametrize(("name", "given", "rounds", "limit"), [
-    ("expert_iteration", {}, 3, 16),  # seed 003, G.4
+    ("expert_iteration", {}, 3, 16), ("expert_iteration", {"all_kept": True}, 3, 16),  # seed 003, G.4
     ("expert_iteration", PER_TOKEN, 1, None), ("rest", WEIGHTED, 1, None),
     ("rest", {}, None, None),  # the data set accumulates
 ])  # fmt: skip
 def test_answers_are_kept_for_rounds_and_up_to_a_limit(name, given, rounds, limit):
     replay = make_objective(name, given).replay
-    assert (replay.rounds, replay.solved_limit) == (rounds, limit)
+    assert (replay.rounds, replay.solved_limit, replay.all_kept) == (rounds, limit, "all_kept" in given)
 
 
 def test_the_gradient_is_minus_credit_over_sequences_in_any_cut():

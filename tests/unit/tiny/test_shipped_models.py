@@ -1,6 +1,5 @@
 # Tests: tiny/__init__.py, evaluation/model.py, evaluation/roles.py, evaluation/sampling.py, evaluation/setting.py
-"""The embedded models as they are shipped, the tiny one and the three of the ladder: files, sizes, tokenizer, weights;
-what they can do (figures of docs/tiny_model.md), the dear ones where `slow` tests run."""
+"""The embedded models as they are shipped: files, sizes, tokenizer, weights, and what they can do."""
 
 import hashlib
 import json
@@ -11,11 +10,10 @@ import torch
 from safetensors.torch import load_file
 from tools.make_tiny_model.exercises import exercises
 from tools.make_tiny_model.figures import held_out_problems
-from tools.make_tiny_model.ladder.figures import play
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.cli.eval import parse
-from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key
+from countdown_selfplay.countdown import CountdownDomain, heldout_key
 from countdown_selfplay.evaluation.model import folder_of
 from countdown_selfplay.evaluation.setting import setting_of
 from countdown_selfplay.tiny import (
@@ -152,11 +150,3 @@ def test_the_words_of_the_warm_start_keep_their_ids_and_their_weights(tokenizer)
 
 
 # What they can do
-
-
-def test_an_episode_depends_on_the_seed_alone(models):
-    problems = [Problem((3, 4, 5), 12)] * 32
-    torch.manual_seed(3)
-    first = play(*models["prover"], problems, seed=5)
-    assert first == play(*models["prover"], problems, seed=5)
-    assert 0 < sum(first) < 32

@@ -1,6 +1,5 @@
 # Tests: training/rollouts.py
-"""The rows of `log_completions` where processes have unequally many: what a process sampled only to keep up with the
-others is in TRL's log and in no turn."""
+"""The rows of `log_completions` where processes have unequally many."""
 
 from collections import defaultdict
 

@@ -1,6 +1,5 @@
 # Tests: training/plan.py, training/learners.py, training/losses.py
-"""The gradient of a step does not depend on how it is cut: that of all passes of all processes, averaged over these as
-DDP does, is that of one pass over all rows, whose batch and counts are written out here."""
+"""A step's gradient does not depend on its cut: it is that of one pass over all rows, written out here."""
 
 from types import SimpleNamespace
 

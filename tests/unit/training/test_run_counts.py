@@ -1,6 +1,5 @@
 # Tests: training/metrics_buffer.py, random_state.py
-"""Time of a run, and what it cost: counted by player, kept through a rollback, plain JSON;
-and random numbers of its own for every turn of every player on every process."""
+"""What a run cost, by player and through a rollback; random numbers of its own for every turn."""
 
 import json
 

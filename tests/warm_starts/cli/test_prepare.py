@@ -46,14 +46,6 @@ def test_the_wheel_has_its_weights_and_no_command_of_a_checkout():
     assert all("python studies/" not in line for line in STARTS.values())
 
 
-@pytest.mark.parametrize("command", ["cdg", "pool", "sgs"])
-def test_without_its_start_a_system_says_what_to_run(command, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main([command, "--use_cpu"] if command != "cdg" else [command]) == 2
-    said = capsys.readouterr().err
-    assert f"is not there yet; run: countdown-selfplay {command} --prepare.\n" in said and said.count("\n") == 1
-
-
 @pytest.mark.parametrize(("command", "made"), [
     ("cdg", ["runs/tiny-cdg-start"]),
     ("pool", ["runs/pool-start/prover_a", "runs/pool-start/conjecturer"]),

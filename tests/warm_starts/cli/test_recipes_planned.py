@@ -1,6 +1,5 @@
 # Tests: cli/recipes.py, warm_starts/configs.py
-"""Every shipped recipe is planned by `--dry_run`, without the network and without a weight: sizes are those of the
-models' published configs, batches those that the recipes' comments say."""
+"""Every shipped recipe is planned by `--dry_run`, without the network and without a weight."""
 
 import json
 import re

@@ -7,7 +7,6 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import generate_problems, heldout_key, problem_from_row
 from countdown_selfplay.countdown.rows import compact_solution
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC
@@ -15,7 +14,6 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC
 QUICK = ["--disable_tqdm", "true", "--use_cpu", "true"]
 SHORT = [*QUICK, "--max_steps", "3", "--demonstrations", "64", "--demonstrations_per_problem", "2"]
 LITTLE = ["--eval_problems", "24", "--eval_samples", "4"]
-TO_12 = ["--number_high", "12"]
 
 
 def moved(folder):
@@ -39,16 +37,6 @@ def test_the_default_run_leaves_a_model_with_card_setting_and_evaluation(tmp_pat
     assert [json.loads(line)["step"] for line in (out / "metrics.jsonl").read_text().splitlines()]
     run = json.loads((out / "run.json").read_text())
     assert run["method"] == "sft" and "hub_token" not in run["config"]
-
-
-def test_a_conjecturer_is_warm_started_on_proposals(tmp_path, capsys):
-    out = tmp_path / "sft"
-    arguments = ["--role", "conjecturer", "--eval_proposals", "64", *TO_12]
-    assert main(["sft", "--output_dir", str(out), *SHORT, *arguments]) == 0
-    assert "conjecturer solvable" in capsys.readouterr().out
-    assert set(json.loads((out / "evaluation.json").read_text())["after"]) == {"conjecturer"}
-    assert main(["eval", "--model", str(out), "--role", "conjecturer", "--samples", "32"]) == 0
-    assert "setting of run 'sft'" in capsys.readouterr().out
 
 
 def test_an_adapter_is_merged_into_whole_weights(tmp_path, capsys):
@@ -96,13 +84,6 @@ def test_a_run_is_resumed_to_the_weights_of_the_straight_run(tmp_path):
     assert all(straight[name].equal(again[name]) for name in straight)
 
 
-def test_the_recipes_of_a_command_are_its_own():
-    own = [set(recipes(command)) for command in ("sft", "ipo", "cdg", "joint")]
-    for found, word in zip(own, ("sft", "ipo", "iterated", ""), strict=True):
-        assert found and all(name.split("/")[1].startswith(word) for name in found)
-    assert sum(map(len, own)) == len(set().union(*own)) and recipes("rloo").keys() == recipes().keys()
-
-
 @pytest.mark.slow
 def test_fine_tuning_raises_pass_at_1_on_numbers_that_the_model_has_not_met(tmp_path):
     """The default recipe: the embedded model was trained on numbers up to 12; here they go up to 20. Held-out
@@ -148,20 +129,6 @@ def test_equal_seeds_give_equal_weights(tmp_path):
 def write_rows(path, *rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
-
-
-def test_the_dry_run_counts_the_pairs_of_a_file_and_trains_nothing(tmp_path, capsys):
-    rows = []
-    for p in generate_problems(3, TINY_SPEC, seed=4):
-        row = {"numbers": list(p.numbers), "target": p.target}
-        rows += [{**row, "completion": text, "score": 0.1} for text in ("1 + 1", "1 + 2")]
-        rows.append({**row, "completion": compact_solution(p), "score": 1.0})
-    held = generate_problems(1, TINY_SPEC, seed=4, split="heldout")[0]
-    rows.append({"numbers": list(held.numbers), "target": held.target, "completion": "1", "score": 0.1})
-    path = write_rows(tmp_path / "s.jsonl", *rows)
-    assert main(["ipo", "--samples_file", path, "--dry_run", "--output_dir", str(tmp_path / "run")]) == 0
-    assert "10 samples (1 held-out problem) give 3 pairs" in capsys.readouterr().out
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 # Tests: contract/domain.py, domains/__init__.py
-"""A domain of a user's own (tests/toy_domain.py), named by where it is, through the commands: warm-started, evaluated,
-played by propose-and-solve. And what is refused."""
+"""A domain of a user's own through the commands: warm-started, evaluated, played, and what is refused."""
 
 import json
 import re

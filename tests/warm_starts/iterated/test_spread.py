@@ -1,6 +1,5 @@
 # Tests: warm_starts/iterated/spread.py, warm_starts/iterated/retrain.py, warm_starts/iterated/engine_fields.py
-"""Iterated play on several processes, without starting any: the batches of each, and bad settings. Two real
-processes: tests/distributed/test_warm_starts.py."""
+"""Iterated play on several processes, without starting any: the batches of each, and bad settings."""
 
 import os
 from types import SimpleNamespace

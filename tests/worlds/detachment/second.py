@@ -1,5 +1,4 @@
-"""A second checker of condensed detachment that shares nothing with the package's: formulas are nested tuples, proofs
-are read from the left by recursion, unification is Robinson's with a dictionary of substitutions."""
+"""A second checker of condensed detachment, which shares nothing with the package's: Robinson's."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-# Tests: worlds/detachment/checker.py, worlds/detachment/formulas.py, worlds/detachment/theorems.py
+# Tests: worlds/detachment/checker.py, worlds/detachment/formulas.py, worlds/detachment/guide.py
 """Formulas, proofs, theorems and lemmas: known ones, hostile texts, and a second checker."""
 
 import random

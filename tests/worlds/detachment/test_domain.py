@@ -1,4 +1,4 @@
-# Tests: worlds/detachment/domain.py
+# Tests: worlds/detachment/domain.py, worlds/detachment/theorems.py
 """`domain: detachment`: its problems, sides, rungs, prompts and refusals, and rounds of the games without a model."""
 
 import re

@@ -1,28 +1,17 @@
-# Tests: tiny/__init__.py, evaluation/setting.py, worlds/detachment/guide.py
-"""The two models of condensed detachment as they are shipped, what their warm start shows them, and rounds of SGS."""
+# Tests: tiny/__init__.py, evaluation/setting.py
+"""The two models of condensed detachment as they are shipped and what their warm start shows them."""
 
 import json
 
 import pytest
-from tools.make_tiny_model.detachment import (
-    MAX_LENGTH,
-    SIGNS,
-    build_tokenizer,
-    parts,
-    proofs_shown,
-    proposals_shown,
-    proved_at,
-    shown,
-)
+from tools.make_tiny_model.detachment import MAX_LENGTH, SIGNS, parts, proofs_shown, proposals_shown
 
-from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.cli.eval import parse
 from countdown_selfplay.evaluation.sampling import sample_completions
 from countdown_selfplay.evaluation.setting import setting_of
 from countdown_selfplay.tiny import load_tiny_model, resolve_model
 from countdown_selfplay.worlds.detachment import DETACHMENT_PATHS, check, conclusion, is_instance, is_tautology, read
 from countdown_selfplay.worlds.detachment.domain import DetachmentDomain, of_held_out_side
-from tests.trainer.conftest import equal, rounds, weights
 
 DOMAIN = DetachmentDomain()
 
@@ -47,17 +36,6 @@ def test_the_names_lead_to_small_whole_models_in_the_domains_setting(models):
     assert longest + 2 <= MAX_LENGTH
 
 
-def test_a_token_is_a_sign(models, tmp_path):
-    build_tokenizer().save_pretrained(tmp_path)
-    for _, tokenizer in models.values():
-        ids = tokenizer("CpNq : D1 23?")["input_ids"]
-        assert [SIGNS[i] for i in ids] == ["<s>", *"CpNq:D123?"]
-        assert tokenizer.decode(ids, skip_special_tokens=True) == "CpNq:D123?"
-        assert tokenizer.decode(tokenizer("CxQ")["input_ids"], skip_special_tokens=True) == "Cx<unk>"
-    for folder in DETACHMENT_PATHS.values():
-        assert (folder / "tokenizer.json").read_bytes() == (tmp_path / "tokenizer.json").read_bytes()
-
-
 def test_the_warm_start_shows_right_proofs_and_theorems_of_the_training_side_alone():
     """None of them proves a held-out theorem."""
     held_out = DOMAIN.held_out(1000)
@@ -76,20 +54,6 @@ def test_the_warm_start_shows_right_proofs_and_theorems_of_the_training_side_alo
     assert parts("D21") == ["D21", "2", "1"]
 
 
-def test_the_warm_start_keeps_a_part_of_the_long_theorems_back_with_all_their_instances():
-    """The training side: 14 - 2, 39 - 3, 67 - 10, 142 - 19, 313 - 43 theorems (playable ones, less those of the
-    held-out side by its hash)."""
-    sizes = {length: (len(proved_at(length)), len(shown(length))) for length in (5, 7, 9, 11, 13)}
-    assert [sizes[length] for length in (5, 7)] == [(12, 12), (36, 36)]
-    assert [sizes[length] for length in (9, 11, 13)] == [
-        (28, 57),
-        (62, 123),
-        (68, 270),
-    ]  # halves and a quarter, rounded
-    general = {str(theorem) for length in (1, 3, 5, 7, 9, 11, 13) for theorem, _ in proved_at(length)}
-    assert {str(conclusion(proof).conclusion) for _, proof in proofs_shown(500, 1)} <= general
-
-
 def test_the_models_do_what_they_were_shown(models):
     model, tokenizer = models["prover"]
     problems = [p for p in DOMAIN.random(400, 0) if DOMAIN.rung(p) in (5, 7)][:40]
@@ -102,36 +66,3 @@ def test_the_models_do_what_they_were_shown(models):
     read_ones = [one.problem for one in DOMAIN.parse([one.text for one in written]) if one.problem is not None]
     provable = [one.reason == "ok" for one in DOMAIN.check(read_ones)]
     assert len(read_ones) >= 60 and sum(provable) >= 20
-
-
-MODELS = {role: str(path) for role, path in DETACHMENT_PATHS.items()}
-QUICK = dict(
-    max_steps=2, save_strategy="no", report_to="none", disable_tqdm=True, use_cpu=True, logging_steps=1,
-    problems_per_round=8, proposals_per_round=32, per_device_train_batch_size=32, conjecturer_num_generations=32,
-    domain_kwargs={"longest_proof": 9},
-)  # fmt: skip
-
-SGS = dict(
-    domain_kwargs={"shortest_proof": 9, "longest_proof": 9},
-    proposer_kwargs={"batch": 4},
-    conjecturer_num_generations=1,
-)
-
-
-def played(folder, recipe, **changes):
-    args = JointSelfPlayConfig.from_recipe(recipe, output_dir=str(folder), **{**QUICK, **changes})
-    models = MODELS if args.players_of("conjecturer") else MODELS["prover"]
-    trainer = JointConjecturerProverTrainer(model=models, args=args)
-    before = weights(trainer)
-    trainer.train()
-    assert not equal(weights(trainer), before)
-    samples = [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
-    return rounds(folder), samples
-
-
-def test_two_rounds_of_self_guided_self_play_on_the_longest_proofs(tmp_path):
-    lines, samples = played(tmp_path, "tiny/detachment_sgs", **SGS)
-    targets = {str(problem) for problem in DetachmentDomain(shortest_proof=9, longest_proof=9).random(512, 0)}
-    assert all(0 <= line["targets/solve_rate"] <= 1 for line in lines)
-    asked = [row["prompt"] for row in samples if row["role"] == "conjecturer"]
-    assert asked and {prompt.removesuffix("?") for prompt in asked} <= targets

@@ -1,5 +1,4 @@
-"""Functions that worker processes run in tests. Nothing here waits for a moment of the clock: what hangs says so in a
-file first and then sleeps for longer than any test."""
+"""Functions that worker processes run in tests; what hangs says so in a file first."""
 
 import os
 import time

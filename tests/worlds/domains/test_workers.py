@@ -1,7 +1,5 @@
 # Tests: worlds/workers.py, worlds/worker.py
-"""Checking in processes that can be killed: nothing is lost, nothing hangs, results are in the order of the items.
-
-Deadlines pass when the test says so: the pool's clock stands still until what must come before has come."""
+"""Checking in processes that can be killed; the pool's clock stands still until the test lets it go."""
 
 import os
 import signal

@@ -1,5 +1,4 @@
-"""A v1 taskset without ids and without end: a partial reward for a value near the target, a hook that needs no
-runtime, a system prompt, and a chat of several messages."""
+"""A v1 taskset without ids and end: partial reward, a hook, a system prompt, a chat of messages."""
 
 import itertools
 
