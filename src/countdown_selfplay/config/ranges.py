@@ -54,8 +54,8 @@ def check_number(shown: str, name: str, value: object) -> None:
 
 
 def check_numbers(config: Any) -> None:
-    """Raise ConfigError for the first field of the dataclass `config` with an unusable number, or with text where
-    another library expects arguments; None passes."""
+    """Convert the fields of the dataclass `config` that need it to their types. Raises ConfigError for the first
+    number out of range, and for text that is not the JSON object which another library expects."""
     declared: Any = type(config)
     for field in dataclasses.fields(config):
         value = getattr(config, field.name, None)
