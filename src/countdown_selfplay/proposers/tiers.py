@@ -83,7 +83,7 @@ class TierTracker:
     it. Without it a tier that is too easy on one rung and too hard on the next moves in every round."""
 
     rungs: list[int]
-    """Rung of each tier on its ladder; 0 is the easiest."""
+    """Rung of each tier on its ladder, from 0, the easiest, to `top`."""
     top: int
     low: float = 0.2
     high: float = 0.7

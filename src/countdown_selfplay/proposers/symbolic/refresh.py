@@ -239,7 +239,7 @@ class Symbolic(BaseProposer):
         return self._learned(round, {k: (r, self.relabel_samples) for k, r in zip(keys, rates.tolist(), strict=True)})
 
     def _learned(self, round: Round, rates: dict[str, tuple[float, int]]) -> dict[str, Any]:
-        """Train the predictor on rates (problem -> rate, number of answers); return its errors before and after."""
+        """Train the predictor on `rates` (key -> solve rate, answers); return its error metrics before and after."""
         if not rates:
             return {}
         problems = [round.domain.mutations.problem_of_key(key) for key in rates]
@@ -275,7 +275,7 @@ class Symbolic(BaseProposer):
 
 
 def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:
-    """Return names such as "small+divide" for pairs of actions, which are counted separately."""
+    """Return an arm such as "small+divide" for each pair of actions; metrics count its two actions separately."""
     return [f"{number}+{kind}" for number, kind in zip(number_actions, expression_actions, strict=True)]
 
 
