@@ -94,7 +94,7 @@ TILE = "_CHUNKED_LOGPROB_CHUNK_SIZE"
 
 @contextmanager
 def tile_of(vocabulary: int) -> Iterator[None]:
-    """Limit the tiles of TRL's fused head to `vocabulary` columns inside the block. Without the limit they are views
+    """Limit the tiles of TRL's fused head to `vocabulary` columns inside the block. Without the limit tiles are views
     of a buffer of TILE (32,768) columns, so that on a CPU each row of a small vocabulary touches separate pages of
     memory. Does nothing if TRL has no TILE."""
     from trl.trainer import utils
@@ -118,8 +118,8 @@ def swapped(target: Any, values: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def quick_turn(module: Any, bare: bool) -> Iterator[None]:
-    """Speed up TRL's sampling from `module` inside the block: rows are padded in one call, and for a module without an
-    engine's wrapper (`bare`) and gradient checkpointing the contexts that remove these are skipped."""
+    """Speed up TRL's sampling from `module` inside the block: rows are padded in one call, and if `module` has neither
+    an engine's wrapper (`bare`) nor gradient checkpointing, TRL's contexts that remove these are skipped."""
     trainer = importlib.import_module("trl.trainer.grpo_trainer")
     stock = trainer.pad
 

@@ -37,7 +37,7 @@ def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments
 
 
 def stop_early(script: JointScriptArguments, training: JointSelfPlayConfig) -> None:
-    """Set and check the fields that early stopping needs. A resume continues the count of the checkpoint."""
+    """Set and check the fields that early stopping needs. A resumed run continues the checkpoint's count."""
     if training.eval_strategy == "no":
         raise ConfigError(
             f"`early_stopping_patience` ({script.early_stopping_patience}) counts evaluations, and `eval_strategy` is "

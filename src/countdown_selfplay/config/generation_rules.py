@@ -98,7 +98,7 @@ def outlast_servers(config: JointSelfPlayConfig) -> None:
 
 def engine_arguments(config: JointSelfPlayConfig) -> dict[str, Any]:
     """Parse `vllm_engine_kwargs` into a dict; dtype defaults to the precision of the loss. Raises ConfigError if it is
-    set under another backend than vllm, and for an argument that follows from another field."""
+    set under a backend other than vllm, and for an argument that follows from another field."""
     given = config.vllm_engine_kwargs
     arguments = json_object("vllm_engine_kwargs", given, '{"enforce_eager": true}')
     if arguments and config.generation_backend != "vllm":

@@ -167,7 +167,7 @@ class JointSelfPlayConfig(
     @property
     def all_roles(self) -> dict[str, Role]:
         """Settings of every player by name, trained or frozen, in the order of the game's roles. Raises ConfigError if
-        `weights` of a role names one that does not play, has fewer players, or closes a circle."""
+        `weights` names a role that does not play or has fewer players, or if roles name each other in a circle."""
         return {
             player: self._role(kind, player, self._weights(kind, i), i)
             for kind in self.configured_kinds
@@ -313,7 +313,7 @@ class JointSelfPlayConfig(
 
     @property
     def added_overlong(self) -> float:
-        """Last share of the prover's length over which a charge is added to the reward; 0 if `overlong: replace`."""
+        """Final fraction of the prover's length in which a charge is added to the reward; 0 if `overlong: replace`."""
         return self.soft_overlong if self.overlong == "add" else 0.0
 
     @property

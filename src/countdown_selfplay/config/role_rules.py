@@ -67,7 +67,7 @@ _TRAINING = (
 
 
 def check_players(config: JointSelfPlayConfig) -> None:
-    """Check the ranges of role settings, and that frozen or shared weights make none of them meaningless."""
+    """Check the ranges of role settings; refuse those that a role with frozen or shared weights would not read."""
     for (kind, setting), name in config.written.items():
         check_number(name, setting, config.given(kind, setting))
     for s in config.one_of_each_kind:

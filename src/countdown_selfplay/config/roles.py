@@ -104,7 +104,7 @@ class Role:
     entropy_coef_max: float = 1.0
     kl_in: str = "loss"
     soft_overlong: float = 0.0
-    """Last share of the completion length over which a charge replaces the credit (`overlong: replace`); 0: none."""
+    """Final fraction of the completion length in which a charge replaces the credit (`overlong: replace`); 0: none."""
     overlong_on: str = "all"
     # Of a sampler that is not the trained model itself; as TRL's vllm_importance_sampling_* fields.
     sampler_correction: bool = True

@@ -39,7 +39,7 @@ class Answer:
         sample: index among the answers to the problem, 0 to n - 1.
         answer: value for which it votes in majority@k, None for no vote.
         tags: number of complete answers in the text.
-        tokens: number before the end token; in moves the sum over the episode.
+        tokens: number of tokens before the end token; in moves the sum over the episode.
         truncated: whether the token budget cut the text, or one of its moves.
         rung: rung of the problem; None if all problems have the same rung.
     """

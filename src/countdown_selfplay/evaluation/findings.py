@@ -90,7 +90,7 @@ class Fault:
 def beyond(run: Run, metric: Metric) -> Fault | None:
     """Return the Fault of a metric, or None. Its mean over the last fifth of the rounds is judged, that of a count of
     events over all rounds. A metric that has come at least half of the way to its range since the first fifth has no
-    fault. With fewer than FEW rounds only the guard's range applies, and LEAST to texts that must be readable."""
+    fault. With fewer than FEW rounds only the guard's range applies, and LEAST to rates of readable texts."""
     event, values = metric.in_a_row is not None, run.series(metric.name)
     end = None if event else mean(run, metric.name, late=True)
     value = mean(run, metric.name) if end is None else end
@@ -141,7 +141,7 @@ def lost_coverage(evaluation: Mapping[str, Any]) -> list[str]:
 
 KEPT = 0.2
 """Ratio below which a part of an axis is lost: its share of the played problems over its share of the held-out ones.
-If a quarter of the slots have the data set's problems, every part keeps more."""
+In a run with anchors in a quarter of the slots, every part stays above it."""
 PART = 0.2
 """Least share of the held-out problems that a part must have to be reported."""
 _BACK = (
@@ -288,7 +288,7 @@ def _sentence(run: Run, metric: Metric, fault: Fault) -> str:
 
 def mean(run: Run, metric: str, late: bool = False, early: bool = False) -> float | None:
     """Return the mean of a metric over the logged rounds that have it. `late`: only over the last fifth of the run;
-    `early`: only over the first. None if no round has it, or with `late` or `early` fewer than FEW."""
+    `early`: only over the first fifth. None if no round has it, or if fewer than FEW rounds of that fifth do."""
     values = run.series(metric)
     if (late or early) and run.steps:
         start, end = run.steps[0], run.steps[-1]

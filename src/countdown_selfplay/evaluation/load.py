@@ -193,7 +193,7 @@ def load_runs(folders: list[Path]) -> list[Run]:
 
 
 def load_run(folder: Path) -> Run:
-    """Load a run folder. Raises DataError without run.json and, unless iterated, metrics.jsonl, or if damaged."""
+    """Load a run. Raises DataError if run.json or (unless iterated) metrics.jsonl is absent, or a file is damaged."""
     if not os.path.isdir(folder):  # noqa: PTH112 -- pathlib raises for a name that is too long
         raise DataError(f"There is no run folder '{folder}'; pass the output_dir of a run.{_runs_in(folder.parent)}")
     iterated_run = (folder / LINEAGE).exists()

@@ -1,4 +1,4 @@
-"""Loading of a model for `countdown-selfplay eval`, and identities of its weights and software."""
+"""Loading of a model for `countdown-selfplay eval`, the digest of its weights, and the versions of packages."""
 
 import fnmatch
 import hashlib

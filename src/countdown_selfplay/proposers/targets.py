@@ -31,8 +31,8 @@ class Targets(Policies):
     is itself a target is refused (`copies_target`): attempts at it would count as attempts at the target. The
     conjecturer's `num_generations` is the number of synthetic problems per unsolved target (1 in SGS). Without a
     conjecturer this is plain RL on the targets, the baseline of SGS. State: the targets, the unsolvable problems, the
-    targets that were attempted, the round that first solved each (it stays solved), whether each round before had a
-    trainable synthetic problem for it, and the order of batches.
+    attempted targets, the round that first solved a target (it stays solved), for each of its earlier attempts whether
+    it had a trainable synthetic problem, and the order of batches.
 
     batch: targets per round, every target once before one is repeated; None: all of them, as in SGS. fill: the next
     targets take slots that proposals leave empty, so that a round has problems_per_round problems; no synthetic

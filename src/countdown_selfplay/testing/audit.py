@@ -36,7 +36,7 @@ KINDS = ("constant", "question", "right or other", "unevaluated")
 
 @dataclass(frozen=True)
 class Paid:
-    """Text that a domain accepts most in its category. right: share of problems it is right for. score: its mean."""
+    """Text that a domain accepts most in its category. right: share of right verdicts. score: mean score."""
 
     text: str
     right: float

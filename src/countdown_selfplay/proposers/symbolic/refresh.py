@@ -38,8 +38,8 @@ class Scored(NamedTuple):
 
 @dataclass
 class Symbolic(BaseProposer):
-    """Base class of symbolic proposers. Every `refresh` rounds, beginning with round 0, `candidates` seeds from the
-    data set (the round's anchors), and with probability `archive_seeds` from the archive, are edited. Valid candidates
+    """Base class of symbolic proposers. Every `refresh` rounds, beginning with round 0, `candidates` seed problems are
+    edited, each from the archive with probability `archive_seeds`, else from the round's anchors. Valid candidates
     get an estimated solve rate, a distance to the archive (to the anchors while it is empty) and the score R_gen;
     `selection` moves at most `keep` of them into the archive and the buffer, from which `generated_fraction` of the
     prover's slots are drawn. Set the game's `anchor_fraction` to 1 minus that.
