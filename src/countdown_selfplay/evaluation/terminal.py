@@ -26,7 +26,7 @@ def control_table(result: dict[str, Any]) -> str:
 
 
 def before_after_table(result: Mapping[str, Any]) -> str:
-    """Format the values of all roles before and after training, with 95% intervals; `result`: evaluation.json."""
+    """Format all roles' values before and after training, with 95% intervals; `result` as in evaluation.json."""
     return _table(("before", "after"), before_after_rows(result))
 
 

@@ -218,7 +218,7 @@ class Symbolic(BaseProposer):
         ]
 
     def _filtered(self, round: Round, mutants: Any) -> list[str]:
-        """Return the reason why each candidate is refused (check, held out, repeated, archived), or "ok"."""
+        """Return, by candidate, the reason of its refusal (the domain's, held_out, duplicate or archived), or "ok"."""
         reasons, seen = list(mutants.reasons), set()
         for i, problem in enumerate(mutants.problems):
             if reasons[i] != "ok":

@@ -84,7 +84,7 @@ class Selection:
 @dataclass
 class Entry:
     """Problem in the buffer. p: solve rate, estimated or last measured. measured: whether it was played. added: round
-    in which it was added. arm: its origin."""
+    in which it was added. arm: name of the arm that made it."""
 
     key: str
     p: float
