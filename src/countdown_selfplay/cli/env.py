@@ -137,7 +137,7 @@ def ready() -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Print the environment as text or, with --json, as one JSON object."""
+    """Print the environment as text or, with --json, as a JSON object; with --ready play a round. Returns 0 or 1."""
     parser = parser_of("env", "")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(

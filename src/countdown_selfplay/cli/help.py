@@ -47,7 +47,7 @@ class Option:
 
     name: str
     section: str = ""
-    """Title of its section in --help; empty for a field that TRL or Transformers declares."""
+    """Title of the option's section in --help; empty for a field that TRL or Transformers declares."""
     kind: str = "text"
     """Type of the value: int, float, bool or text."""
     nargs: str | int | None = None
