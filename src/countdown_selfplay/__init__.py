@@ -23,8 +23,8 @@ _LAZY = {
 }
 
 if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
-    # Threads of OpenMP spin while they wait, and on busy cores they wait for each other: with a load of 11 on two
-    # cores a step took 77 s so, and 6 with PASSIVE. Asleep at once, they wake too late for small models: 1,000 spins
+    # Waiting OpenMP threads spin, and on busy cores keep others from running: with a load of 11 on two cores a step
+    # took 77 s, with PASSIVE 6 s. Threads that sleep at once wake too late for small models: with 1,000 spins a step
     # took 0.71 of the time on two quiet cores, 1.09 with a load of 5 (tiny/ladder). No result depends on it.
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")

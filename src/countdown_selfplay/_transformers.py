@@ -1,6 +1,6 @@
-"""Private names of Transformers (in `generate`, models and caches) on which this library relies; those of the Trainer
-are in `_trl.py`. tests/contract compares the tables with the pinned Transformers, and the decoding loop with the
-installed one. If a name has moved, Transformers' loop samples."""
+"""Private names of Transformers (in `generate`, models and caches) on which this library relies; `_trl.py` has those
+of the Trainer. tests/contract compares the tables with the pinned Transformers, `moved_names` with the installed one.
+If a name has moved, the loop of Transformers samples in place of the one in policies/decode.py."""
 
 import functools
 import inspect
@@ -10,7 +10,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.generation import GenerationMixin, StopStringCriteria
 
 CACHE_NAMES = ("cache", "past_key_values")
-"""Names of the cache argument of `generate` and models: from Transformers 5.24 on, and before."""
+"""Names of the cache argument of `generate` and of models: in Transformers 5.24 and later, and in earlier versions."""
 TAKEN = {
     "GenerationMixin.generate": ("generation_config", "stopping_criteria", "custom_generate"),
     "StopStringCriteria": ("tokenizer", "stop_strings"),
@@ -29,7 +29,7 @@ OF_CONFIGS = ("_attn_implementation", "_name_or_path")
 
 
 def cache_name() -> str:
-    """Return the name of CACHE_NAMES by which `generate` takes a cache, or ""."""
+    """Return the entry of CACHE_NAMES that `prepare_inputs_for_generation` has as a parameter; "" if it has none."""
     taken = inspect.signature(GenerationMixin.prepare_inputs_for_generation).parameters
     return next((name for name in CACHE_NAMES if name in taken), "")
 

@@ -37,7 +37,7 @@ CALLED = {
         *("self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size", "compute_entropy"),
     ),
 }
-"""Methods of GRPOTrainer that are called, with the parameters that are passed; they may have more."""
+"""Methods of GRPOTrainer that are called, with their first parameters; further ones may follow."""
 IMPORTED = {
     "trl.trainer.utils.add_fused_lm_head": ("model", "temperature", "outputs"),
     "trl.models.prepare_deepspeed": ("model", "accelerator"),
@@ -66,7 +66,7 @@ RESUMED_BY = "_load_from_checkpoint"
 
 
 def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:
-    """Return a frozen model prepared by the run's engine. `sharded_by`: deepspeed or fsdp."""
+    """Prepare a frozen model for inference under the engine `sharded_by` (deepspeed or fsdp) and return it."""
     from trl.models import prepare_deepspeed, prepare_fsdp
 
     prepare: Any = {"deepspeed": prepare_deepspeed, "fsdp": prepare_fsdp}[sharded_by]
@@ -74,16 +74,16 @@ def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:
 
 
 def whole_for_generation(wrapped: Any, accelerator: Any, gather: bool) -> Any:
-    """Return a context in which ZeRO-3's weights are whole and its hooks off (`gather`), or are gathered layer by
-    layer at each step. All processes enter it together."""
+    """Return TRL's context for sampling. With `gather` ZeRO-3's weights are whole inside it and its hooks removed;
+    without, the hooks gather each layer's weights in every forward pass. All processes must enter it together."""
     from trl.models import unwrap_model_for_generation
 
     return unwrap_model_for_generation(wrapped, accelerator, gather_deepspeed3_params=gather)
 
 
 def patch_lm_head(model: Any, temperature: float, top1: bool = False) -> None:
-    """Add the fused log-prob head of the trainer's forward pass to a causal LM, at the role's temperature. top1: also
-    return whether each token is the most likely one."""
+    """Add the fused log-prob head of the trainer's forward pass to a causal LM, at the role's temperature. `top1`: the
+    head also returns whether each token is the most likely one."""
     from trl.trainer.utils import add_fused_lm_head
 
     add_fused_lm_head(model, temperature=temperature, outputs=("log_probs", "entropy", *(["is_top1"] * top1)))
@@ -94,9 +94,9 @@ TILE = "_CHUNKED_LOGPROB_CHUNK_SIZE"
 
 @contextmanager
 def tile_of(vocabulary: int) -> Iterator[None]:
-    """Limit the tiles of TRL's fused head inside the block to the vocabulary's width. They are views of a buffer of
-    TILE columns (32,768): on a CPU each row of a small vocabulary would touch separate pages of memory. Without TILE
-    in TRL nothing changes."""
+    """Limit the tiles of TRL's fused head to `vocabulary` columns inside the block. Without the limit tiles are views
+    of a buffer of TILE (32,768) columns, so that on a CPU each row of a small vocabulary touches separate pages of
+    memory. Does nothing if TRL has no TILE."""
     from trl.trainer import utils
 
     with swapped(utils, {TILE: min(vocabulary, getattr(utils, TILE))} if hasattr(utils, TILE) else {}):
@@ -105,7 +105,7 @@ def tile_of(vocabulary: int) -> Iterator[None]:
 
 @contextmanager
 def swapped(target: Any, values: Mapping[str, Any]) -> Iterator[None]:
-    """Set attributes of `target` inside the block; an absent one is None afterwards."""
+    """Set attributes of `target` inside the block and restore them after it; an absent one is None after it."""
     kept = {name: getattr(target, name, None) for name in values}
     for name, value in values.items():
         setattr(target, name, value)
@@ -118,8 +118,8 @@ def swapped(target: Any, values: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def quick_turn(module: Any, bare: bool) -> Iterator[None]:
-    """Speed up a turn's sampling by `module`: TRL pads rows in one call, and without a wrapping engine (`bare`) and
-    checkpointing nothing is unwrapped, which would read a package's metadata each time."""
+    """Speed up TRL's sampling from `module` inside the block: rows are padded in one call, and if `module` has neither
+    an engine's wrapper (`bare`) nor gradient checkpointing, TRL's contexts that remove these are skipped."""
     trainer = importlib.import_module("trl.trainer.grpo_trainer")
     stock = trainer.pad
 
@@ -168,9 +168,9 @@ def trl_defaults(args: Any) -> Iterator[None]:
 def sampling_overrides(
     plain: dict[str, Any], ends: list[int], sampling: Mapping[str, Any], rows: int
 ) -> dict[str, Any]:
-    """Return the attributes of the trainer with a role's values while that role samples, as {attribute: value}.
-    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `sampling`: the role's settings. `rows`:
-    greatest number of rows of a call of `generate`, an attribute of its config."""
+    """Return the trainer's sampling attributes for a role, as {attribute: value}. `plain`: TRL's generation_kwargs.
+    `ends`: ids of the tokens that end a completion. `sampling`: the role's sampling settings. `rows`: greatest number
+    of rows in a call of `generate`, which reads it as `call_rows` of the config."""
     kwargs = {**plain, **generation_settings(sampling, ends, plain["pad_token_id"])}
     config = GenerationConfig(**kwargs, disable_compile=True, call_rows=rows)
     return {"generation_kwargs": kwargs, "generation_config": config}
@@ -183,10 +183,10 @@ def empty_logs() -> dict[str, Any]:
 
 
 def vllm_overrides(generation: Any, step: int) -> dict[str, Any]:
-    """Return the attributes that make the trainer sample through `generation` (`generate`, as VLLMGeneration's)
-    at `step`. The weights are already pushed, so that TRL skips its push. Its correction is off because it costs
-    a second forward pass: in a round of one step the loss's log-probs are the same, and with more steps TRL
-    keeps them anyway."""
+    """Return the trainer's attributes for sampling through `generation`, an object with VLLMGeneration's `generate`.
+    `step`: the trainer's step, for which TRL then takes the weights as pushed. TRL's correction is off because it
+    costs a second forward pass: in a round of one step the loss computes the same log-probs, and with more steps TRL
+    computes them in any case."""
     return {
         "use_vllm": True,
         "vllm_generation": generation,
@@ -204,8 +204,8 @@ def vllm_installed() -> bool:
 def colocated_vllm(
     args: Any, accelerator: Any, tokenizer: Any, model: Any, wrap: Callable[[Any], Any], engine: dict[str, Any]
 ) -> Any:
-    """Return TRL's VLLMGeneration in this process with `model`. `engine`: arguments of vLLM's LLM without a field in
-    TRL, or with other values. `wrap`: wraps the LLM for the trainer."""
+    """Build TRL's VLLMGeneration for `model`, with the engine in this process. `engine`: arguments of vLLM's LLM that
+    override those of TRL. `wrap`: function that returns the object which the trainer uses in place of the LLM."""
     from trl.generation import vllm_generation as module
 
     llm = module.LLM

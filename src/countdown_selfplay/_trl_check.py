@@ -30,8 +30,8 @@ def check_seam() -> None:
 
 
 def moved_names(trainer: type, source: str, base_source: str) -> list[str]:
-    """Return a phrase for each private name that is missing. `trainer`: GRPOTrainer, whose file is `source`;
-    `base_source`: that of the Trainer. Without a source ("") the parts that only it can show are not checked."""
+    """Return a phrase for each missing or changed private name. `trainer`: GRPOTrainer. `source`, `base_source`: text
+    of its file and of the Trainer's; "": names that need this text are not checked."""
     found = [phrase for path, wanted in _trl.IMPORTED.items() if (phrase := _moved_import(path, wanted))]
     for wanted_by, exact in ((_trl.OVERRIDDEN, True), (_trl.CALLED, False)):
         for name, wanted in wanted_by.items():
@@ -55,7 +55,7 @@ def moved_names(trainer: type, source: str, base_source: str) -> list[str]:
 
 
 def _moved_import(path: str, wanted: tuple[str, ...]) -> str:
-    """Return a phrase if the name cannot be imported or takes other parameters, else ""."""
+    """Return a phrase if `path` cannot be imported or called, or lacks a parameter of `wanted`; else ""."""
     module, _, name = path.rpartition(".")
     try:
         taken = _parameters(getattr(importlib.import_module(module), name, None))

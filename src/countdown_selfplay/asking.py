@@ -1,6 +1,5 @@
-"""Sampling settings and the generation config that they make, for every use of a model: rollouts, evaluations, probes,
-demonstrations, warm starts, `eval`, `ask` and exports. Prompts are rendered in chat_templates.py.
-"""
+"""Sampling settings, and the generation config built from them, for every use of a model: rollouts, evaluations,
+probes, demonstrations, warm starts, `eval`, `ask` and exports. Prompts are rendered in chat_templates.py."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
@@ -35,7 +34,7 @@ DEFAULTS: dict[str, Any] = {
     "generation_kwargs": {},
     "chat_template_kwargs": {},
 }
-"""Default sampling settings, without effect on the distribution. None as `stop_strings`: the domain's."""
+"""Default sampling settings: the model's distribution as it is, at most 256 tokens, no stop strings."""
 SHARED = ("min_p", "repetition_penalty", "generation_kwargs", "chat_template_kwargs")
 """Settings of a run that all roles share, in fields of these names."""
 
@@ -51,10 +50,10 @@ GENERATION_KWARGS = {
     "min_new_tokens": "MinNewTokensLengthLogitsProcessor",
     "exponential_decay_length_penalty": "ExponentialDecayLengthPenalty",
 }
-"""Map of each argument of Transformers' GenerationConfig that `generation_kwargs` may hold (those without a field that
-act in every sampling loop) to the logits processor that checks its value."""
+"""Map of the arguments of Transformers' GenerationConfig that `generation_kwargs` may hold to the logits processor
+that checks the value. They act in every sampling loop, and no field of the config sets them."""
 _DRAWING = ("typical_p", "epsilon_cutoff", "eta_cutoff")  # without effect at temperature 0
-_FIELD_OF = {  # arguments of generation that follow from fields -> those
+_FIELD_OF = {  # argument of generation -> field that sets it
     **{name: name for name in ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed")},
     **dict.fromkeys(("max_new_tokens", "max_length", "max_tokens"), "max_completion_length"),
     **dict.fromkeys(("stop_strings", "stop"), "prover_stop and conjecturer_stop"),
@@ -62,7 +61,8 @@ _FIELD_OF = {  # arguments of generation that follow from fields -> those
     "cache_implementation": "cache_implementation",
 }
 UNDER_VLLM = ("min_new_tokens", "suppress_tokens")
-"""Entries of `generation_kwargs` that vLLM has too, so that rollouts sample as evaluations by `generate` do."""
+"""Entries of `generation_kwargs` that vLLM supports too, so that rollouts and evaluations by `generate` sample
+alike."""
 
 
 def _processor(name: str, value: Any) -> None:
@@ -80,8 +80,8 @@ def shared_of(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_generation_kwargs(given: Any, backend: str = "generate") -> dict[str, Any]:
-    """Return `generation_kwargs` as a dict. Raises ConfigError unless every entry acts in every sampling loop, and for
-    an entry that is a field, because roles, evaluations and records read the field."""
+    """Parse `generation_kwargs` into a dict. Raises ConfigError for an entry that does not act in all of a run's
+    sampling under `backend`, for one that a field sets, and for a value that its processor refuses."""
     parsed = json_object("generation_kwargs", given, '{"suppress_tokens": [5]}')
     known = UNDER_VLLM if backend in ("vllm", "vllm_server") else tuple(GENERATION_KWARGS)
     for name, value in parsed.items():
@@ -118,15 +118,15 @@ def check_token_ids(given: Mapping[str, Any], count: int) -> None:
 
 
 def sampling_of(args: Any, role: Any, stops: Sequence[str] | None) -> dict[str, Any]:
-    """Return a player's sampling settings, all names of DEFAULTS. `role`: its Role; `stops`: its stop strings."""
+    """Return a player's values of all names in DEFAULTS. `role`: Role of the player; `stops`: its stop strings."""
     sampling = {name: getattr(role, name) for name in ("temperature", "top_p", "top_k")}
     sampling |= {"max_new_tokens": role.max_completion_length, "stop_strings": list(stops or [])}
     return sampling | shared_of({name: getattr(args, name) for name in SHARED})
 
 
 def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: int | None) -> dict[str, Any]:
-    """Return the arguments of GenerationConfig. `sampling`: values for names of DEFAULTS, the defaults of others.
-    `ends`: ids that end a text. `pad`: None for the first of them."""
+    """Return the arguments of GenerationConfig. `sampling`: values that replace those of DEFAULTS. `ends`: ids of the
+    end tokens. `pad`: id of the padding token; None: the first end token."""
     how = {**DEFAULTS, **{name: value for name, value in sampling.items() if value is not None}}
     drawn = how["temperature"] > 0
     least, most = how["generation_kwargs"].get("min_new_tokens", 0), how["max_new_tokens"]

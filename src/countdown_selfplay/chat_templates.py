@@ -1,8 +1,8 @@
 """Rendering of prompts: chat messages to the token ids that a model sees.
 
-The settings of a run's prompts (`chat_template_kwargs`, a system message that the template refuses) become a preamble
-of the tokenizer's chat template: TRL, and users of the exported model, then render the prompts of training.
-"""
+Variables (`chat_template_kwargs`), and the rewriting of a system message that the template refuses, become a preamble
+of the tokenizer's chat template, so that TRL and users of the exported model render the same prompts as in
+training."""
 
 import copy
 import inspect
@@ -18,10 +18,10 @@ logger = logging.getLogger(__name__)
 
 
 def ready(tokenizer: Any, prompts: Iterable[Any], chat_template_kwargs: Any = None) -> Any:
-    """Return a tokenizer whose chat template renders all `prompts`, with `chat_template_kwargs` as default variables:
-    the given one, or a copy with another template. One prompt of each order of roles is tried, and an answer. A system
-    message that the template refuses or omits is put at the beginning of the user's message, which is logged once.
-    Raises PromptError for a template that does not render the prompts even so."""
+    """Return `tokenizer`, or a copy with a changed template, whose chat template renders all `prompts` and has
+    `chat_template_kwargs` as default variables. One prompt per sequence of message roles is tried, and one with an
+    answer. If the template refuses or omits a system message, its text is put at the beginning of the user's message,
+    which is logged once. Raises PromptError if a prompt cannot be rendered even so."""
     chats = {tuple(message["role"] for message in chat): chat for chat in prompts if not isinstance(chat, str)}
     if not chats:
         return tokenizer
@@ -42,7 +42,7 @@ _FOLD = (
     "{% set messages = [{'role': 'user', 'content': messages[0]['content'] ~ '\\n\\n' ~ messages[1]['content']}] "
     "+ messages[2:] %}{% endif %}\n"
 )
-"""Preamble of a chat template: puts a system message's text at the beginning of the user's, without a line break."""
+"""Preamble of a chat template that puts a system message's text and an empty line before the user's text."""
 
 
 @cache
@@ -51,7 +51,7 @@ def _say(text: str) -> None:
 
 
 def _defaults(tokenizer: Any, given: Any) -> str:
-    """Return the preamble that sets variables which are not passed. Raises ConfigError for an impossible name."""
+    """Return a preamble that sets default values of template variables. Raises ConfigError for an invalid name."""
     kwargs = json_object("chat_template_kwargs", given, '{"enable_thinking": false}')
     own = {"messages", *inspect.signature(tokenizer.apply_chat_template).parameters} - {"kwargs"} if kwargs else set()
     templates = tokenizer.chat_template
@@ -80,7 +80,7 @@ def _with_preamble(tokenizer: Any, preamble: str) -> Any:
 
 
 def _fault(tokenizer: Any, chats: Iterable[Any]) -> PromptError | None:
-    """Return the error of the first chat that the template does not render, or whose questions it omits; else None."""
+    """Return the PromptError of the first chat that the template refuses or of which it omits a message; else None."""
     for chat in chats:
         try:
             text = _rendered(tokenizer, chat, tokenize=False, add_generation_prompt=True)
@@ -115,8 +115,8 @@ def _check_template(tokenizer: Any) -> None:
 
 
 def _rendered(tokenizer: Any, chat: Any, **how: Any) -> Any:
-    """Return a chat rendered by the chat template, a program of the model's author. Raises PromptError, in one
-    sentence, for any error that the template raises."""
+    """Render a chat by `apply_chat_template` with its arguments `how`. Raises PromptError without a template, and, in
+    one sentence, for any error that the template, a program of the model's author, raises."""
     _check_template(tokenizer)
     try:
         return tokenizer.apply_chat_template(chat, **how)
@@ -131,8 +131,8 @@ def _rendered(tokenizer: Any, chat: Any, **how: Any) -> Any:
 
 
 def prompt_ids(tokenizer: Any, prompt: Any, *, asks: bool = True) -> list[int]:
-    """Return the token ids of a prompt: a text, or chat messages rendered by the chat template of a tokenizer that is
-    `ready`. asks: add the beginning of an answer to a chat. Raises DataError for a prompt without a token."""
+    """Return the token ids of a prompt: a text, or chat messages rendered by a tokenizer from `ready`. asks: append
+    the template's beginning of an answer to a chat. Raises DataError for a prompt without a token."""
     if isinstance(prompt, str):
         ids = tokenizer(prompt)["input_ids"]
     else:

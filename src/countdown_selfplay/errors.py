@@ -18,7 +18,7 @@ class DataError(CountdownSelfPlayError, ValueError):
 
 
 class PromptError(ConfigError, DataError):
-    """Prompt that the model's tokenizer cannot render, or whose end it cannot detect."""
+    """Prompt that the tokenizer cannot render, or stop string that generation cannot detect with it."""
 
 
 class AbsentPackageError(ConfigError, AttributeError):

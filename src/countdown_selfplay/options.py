@@ -54,7 +54,7 @@ class Help(str):
     free = False
     """Whether a resume may change the setting."""
     plain = False
-    """Whether a role's setting falls back on the field of the configuration with its name."""
+    """Whether a role's setting that is not given takes the value of the config's field of the same name."""
 
 
 def option(
@@ -66,7 +66,7 @@ def option(
     free: bool = False,
     plain: bool = False,
 ) -> Any:
-    """Declare a field of a dataclass of settings. within: range of its numbers. free, plain: see Help."""
+    """Declare a field of a settings dataclass. within: range of its numbers. free, plain: as in Help."""
     text = Help(help)
     text.range, text.free, text.plain = within, free, plain
     return dataclasses.field(default=default, default_factory=factory, metadata={"help": text})
@@ -122,7 +122,7 @@ def hints_of(settings: Any) -> dict[str, Any]:
 
 def check_options(settings: Any, prefix: str = "") -> None:
     """Raise ConfigError for the first field of the dataclass `settings` whose number is out of range or whose value is
-    none of its choices. prefix: of the name in the message, such as guard_."""
+    none of its choices. prefix: text before the field's name in the message, such as guard_."""
     declared: Any = type(settings)
     for field in dataclasses.fields(settings):
         value, hint = getattr(settings, field.name, None), hints_of(declared).get(field.name)
@@ -136,8 +136,8 @@ def check_options(settings: Any, prefix: str = "") -> None:
 
 
 def built(settings: type[T], given: Mapping[str, Any], mapping: str, prefix: str = "") -> T:
-    """Build the dataclass `settings` from the field `mapping`, converting each value to its type. Raises ConfigError
-    for an entry that is not a field, has another type or is out of range."""
+    """Build the dataclass `settings` from `given`, the value of the field `mapping`; convert each entry to its type.
+    Raises ConfigError for an entry that is not a field, has another type or is out of range."""
     declared: Any = settings
     known = [f.name for f in dataclasses.fields(declared) if "help" in f.metadata]
     for name in given:

@@ -43,13 +43,13 @@ CALLED: Mapping[str, str] = {
     "critic_tasks": "lab.cli.eval_tasks",
     "prepare": "warm_starts.cli.prepare:prepare",
 }
-"""Map of the names that the core calls or exports to their place, as in PARTS, or to a module."""
+"""Map of each name that the core calls or exports to its place: "module:attribute" as in PARTS, or a module."""
 
 
 @dataclass(frozen=True)
 class EmbeddedModel:
-    """Model that an optional package ships: its folder below this one, its domain, and the token limit
-    of its answers."""
+    """Model that an optional package ships: its folder below `countdown_selfplay`, its domain, and the token limit of
+    its answers."""
 
     folder: str
     domain: str
@@ -79,12 +79,12 @@ def absent_package(place: str) -> str | None:
 
 
 def absent_names(places: Mapping[str, Any]) -> set[str]:
-    """Return the names of a registry, or of a table above, in a package that is not installed."""
+    """Return the names in `places` whose place is in a package of BESIDE that is not installed."""
     return {name for name, place in places.items() if isinstance(place, str) and absent_package(place)}
 
 
 def need(place: str, what: str) -> None:
-    """Raise AbsentPackageError, which names the package, if `what` is in a package that is not installed."""
+    """Raise AbsentPackageError if the package of `place` is not installed. `what`: subject of the message."""
     package = absent_package(place)
     if package is not None:
         raise AbsentPackageError(
@@ -94,7 +94,7 @@ def need(place: str, what: str) -> None:
 
 
 def attribute_of(place: str, what: str) -> Any:
-    """Return the module or attribute at a place below `countdown_selfplay`. Raises AbsentPackageError as `need`."""
+    """Return the module or attribute at a place below `countdown_selfplay`. Raises as `need` does."""
     need(place, what)
     module, _, name = place.partition(":")
     loaded = import_module(f"{__package__}.{module}")

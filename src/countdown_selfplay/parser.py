@@ -30,10 +30,10 @@ _FEW = 12
 class SelfPlayParser(TrlParser):
     """TRL's parser of dataclasses with recipes.
 
-    `--config` takes a YAML file or the name of a recipe (so does `--recipe`, whose settings a file overrides), which
-    may extend another (`recipe:`). Flags override the file, which overrides the recipe; within each a role's field
-    overrides the plain one, but not a plain one of higher precedence. Countdown's arguments, if CountdownArguments is
-    among the dataclasses, are in `domain_kwargs` of the config too. Raises ConfigError for an unknown name or value.
+    `--config` takes a YAML file or the name of a recipe, `--recipe` a name. A recipe may extend another (`recipe:`).
+    Flags override the file, which overrides the recipe. Within one source a role's field overrides the plain field,
+    but not a plain field of a source of higher precedence. If CountdownArguments is among the dataclasses, its values
+    are in `domain_kwargs` of the config too. Raises ConfigError for an unknown name or value.
 
     Args:
         dataclass_types: One or several dataclasses, each with its fields as flags.
@@ -86,7 +86,7 @@ class SelfPlayParser(TrlParser):
 
     @property
     def training(self) -> Any:
-        """Class of the trainer's config among the dataclasses."""
+        """Class of the trainer's config (TrainingArguments) among the dataclasses; without one, the first."""
         return next((one for one in self.types if issubclass(one, TrainingArguments)), self.types[0])
 
     def built(self, settings: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -139,7 +139,7 @@ def converter(action: argparse.Action) -> str:
 
 
 def refuse_unread(model: ModelConfig, named: Iterable[str]) -> None:
-    """Raise ConfigError for options of the model that would be ignored."""
+    """Raise ConfigError for a quantized model, and for an adapter's option among `named` without use_peft."""
     if model.load_in_8bit or model.load_in_4bit:
         raise ConfigError(
             "`load_in_8bit` and `load_in_4bit` are not supported: the finished folder holds whole weights, which a "

@@ -43,7 +43,7 @@ def private_generator(device: torch.device, *key: object) -> Iterator[None]:
 
 @contextmanager
 def python_random_kept() -> Iterator[None]:
-    """Restore Python's generator after the block."""
+    """Restore the state of Python's global random generator after the block."""
     state = random.getstate()
     try:
         yield

@@ -217,7 +217,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "env": Command("Print versions, device, cores, memory and installed extras; --ready plays a round", "cli.env"),
 }  # fmt: skip
-"""Commands by name, in the order of `countdown-selfplay --help`. `cdg --training online` is a row, not a name."""
+"""Commands by name, in the order of `countdown-selfplay --help`. `cdg --training online` is an entry of its own."""
 
 NAMES = [name for name in COMMANDS if name != ONLINE]
 TRAINERS: dict[str, Trainer] = {name: one for name, one in COMMANDS.items() if isinstance(one, Trainer)}

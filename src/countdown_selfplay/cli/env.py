@@ -69,7 +69,7 @@ def cores() -> int:
 
 
 def devices() -> list[str]:
-    """Return name and memory of each accelerator that torch sees; ["cpu"] without one, [] without torch."""
+    """Return name and memory of each CUDA device; without one ["mps"] or ["cpu"], without torch []."""
     if version("torch") is None:
         return []
     import torch
@@ -137,7 +137,7 @@ def ready() -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Print the environment as text or, with --json, as one JSON object."""
+    """Print the environment as text or, with --json, as a JSON object; with --ready play a round. Returns 0 or 1."""
     parser = parser_of("env", "")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(

@@ -23,7 +23,7 @@ OWN = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 1024}
 """Sampling settings for a model that no run of this library trained: those of the recipe qwen2.5-0.5b/sgs."""
 
 PART = 64
-"""Problems per entry of the file from which an interrupted search continues."""
+"""Problems per part of a search; results are stored after each part, so that an interrupted search continues."""
 
 _NAMES = ("attempts", "most", "temperature", "max_new_tokens", "batch_size", "device")
 

@@ -47,7 +47,7 @@ class Option:
 
     name: str
     section: str = ""
-    """Title of its section in --help; empty for a field that TRL or Transformers declares."""
+    """Title of the option's section in --help; empty for a field that TRL or Transformers declares."""
     kind: str = "text"
     """Type of the value: int, float, bool or text."""
     nargs: str | int | None = None
@@ -67,7 +67,7 @@ def options_of(command: str) -> list[Option] | None:
 
 
 def _is_installed(package: str, version: str) -> bool:
-    """Return whether a .dist-info folder shows this version: importlib.metadata takes ten times as long."""
+    """Return whether a .dist-info folder shows this version; importlib.metadata takes ten times as long."""
     spec = find_spec(package)
     place = Path(spec.origin).parents[1] if spec and spec.origin else None
     return place is not None and (place / f"{package}-{version}.dist-info").is_dir()

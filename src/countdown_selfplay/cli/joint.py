@@ -37,7 +37,7 @@ def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments
 
 
 def stop_early(script: JointScriptArguments, training: JointSelfPlayConfig) -> None:
-    """Set and check the fields that early stopping needs. A resume continues the count of the checkpoint."""
+    """Set and check the fields that early stopping needs. A resumed run continues the checkpoint's count."""
     if training.eval_strategy == "no":
         raise ConfigError(
             f"`early_stopping_patience` ({script.early_stopping_patience}) counts evaluations, and `eval_strategy` is "
@@ -50,7 +50,7 @@ def stop_early(script: JointScriptArguments, training: JointSelfPlayConfig) -> N
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None, command: str = "joint") -> int:
-    """Run the command. `launch`: launch options that a dry run plans. `command`: a name in TRAINERS."""
+    """Run the command. `launch`: launch options that a dry run plans for. `command`: a name in TRAINERS."""
     argv = list(sys.argv[1:] if argv is None else argv)
     script, training, model = parse(argv, command)
     refused = TRAINERS[command].refusal(script, training)

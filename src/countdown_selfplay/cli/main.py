@@ -151,8 +151,8 @@ def _is_news(message: str) -> bool:
 
 
 def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:
-    """Run `command(argv)` and turn the library's errors into one line on stderr and exit code 2. Characters that the
-    terminal cannot encode are printed as escapes."""
+    """Run `command(argv)` and turn the library's errors and refused file operations into one line on stderr and exit
+    code 2. Characters that the terminal cannot encode are printed as escapes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -195,7 +195,7 @@ _REFUSED = {
 
 
 def _report(error: str) -> int:
-    """Print the error in one line on stderr and return exit code 2."""
+    """Print the error in one line on stderr, unless another process has (`_is_news`), and return exit code 2."""
     message = " ".join(error.split())
     if _is_news(message):
         rank = os.environ.get("RANK", "0")

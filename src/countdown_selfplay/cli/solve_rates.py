@@ -46,8 +46,8 @@ def collect(
 
 
 def new_problems(domain: Any, count: int, seed: int, known: Iterable[str]) -> list[Any]:
-    """Draw random problems with a seed that no run uses: with the run's seed the generator would repeat the problems
-    of its training."""
+    """Draw `count` random problems whose keys are not in `known`. Their seed is that of no run: with the run's seed
+    the generator would repeat the problems of its training."""
     from ..random_state import seed_from
 
     return list(domain.random(count, seed_from("solve rates", seed), frozenset(known)))

@@ -27,8 +27,8 @@ def sources_of(command: str, argv: list[str]) -> Sources:
 
 
 def check_early(command: str, argv: list[str]) -> bool:
-    """Check the sources of the settings before torch loads, and return whether a dry run is requested. Names are left
-    to options.py if options.json describes other versions of TRL or Transformers."""
+    """Check the sources of the settings before torch loads, and return whether a dry run is requested. Names are
+    checked here only if options.json describes the installed TRL and Transformers."""
     sources = sources_of(command, argv)
     if any(flag in argv for flag in HELP_FLAGS):
         return False

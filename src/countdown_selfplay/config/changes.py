@@ -61,9 +61,9 @@ def run_settings(
 def model_settings(
     module: Any, under_adapters: bool, referred_to: bool, gather: Callable[[list[Any]], list[Any]]
 ) -> dict[str, str]:
-    """Return a fingerprint of the model that was passed in as {"model": text}, or {} if neither adapters nor a KL term
-    depend on it after the start. It hashes the first values of each tensor, which training changes. Collective: all
-    processes must call it."""
+    """Return {"model": fingerprint of the initial model}, a hash of the first values of each tensor; {} if training
+    starts from it but does not need it later, because it is neither under adapters (`under_adapters`) nor the
+    reference of a KL term (`referred_to`). Collective: all processes must call it."""
     if not under_adapters and not referred_to:
         return {}
     listed = [
@@ -75,8 +75,8 @@ def model_settings(
 
 
 def _without_roles(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields, with each setting of a role that has no field under a separate name (`roles.guide.beta`), and
-    under `roles` the names of the roles without fields."""
+    """Return the config's fields, plus each role setting without a field under a name such as `roles.guide.beta`; the
+    entry `roles` becomes the names of the roles other than prover and conjecturer."""
     roles = parsed_roles(config.get("roles"))
     flat = {name: value for name, value in config.items() if name != "roles"}
     for kind in {*FLAT, *roles}:
@@ -110,8 +110,8 @@ _ADAPTER = ("r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora")  # PEFT
 
 
 def _said(part: Any) -> Any:
-    """Return a description of an object that is the same in every process: a plain value, the fields of a dataclass,
-    the settings of an adapter, or else the name of the object or of its class."""
+    """Return a description of an object, the same in every process: a plain value, the fields of a dataclass, the
+    settings of an adapter, or else the name of the object or of its class."""
     if isinstance(part, Mapping):
         return {name: _said(value) for name, value in part.items()}
     if isinstance(part, (list, tuple)):

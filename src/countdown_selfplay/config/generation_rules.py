@@ -1,4 +1,4 @@
-"""Rules on the generation backend: fields that it does not read, and settings that bias its samples."""
+"""Rules on the generation backend: fields that it does not read, and sampling settings that bias the gradient."""
 
 from __future__ import annotations
 
@@ -49,8 +49,7 @@ CORRECTION_MODES = ("token_truncate", "token_mask", "sequence_truncate", "sequen
 
 
 def check_generation(config: JointSelfPlayConfig) -> None:
-    """Raise ConfigError for a setting that the chosen backend would ignore; warn about settings that bias the
-    importance ratio."""
+    """Raise ConfigError for a setting that the backend ignores; warn of sampling settings that bias the gradient."""
     defaults = {f.name: f.default for f in dataclasses.fields(config)}
     for name, instead in _DERIVED.items():
         if getattr(config, name) != defaults[name]:
@@ -98,7 +97,8 @@ def outlast_servers(config: JointSelfPlayConfig) -> None:
 
 
 def engine_arguments(config: JointSelfPlayConfig) -> dict[str, Any]:
-    """Return `vllm_engine_kwargs` as a dict, with dtype by default the precision of the loss. Raises ConfigError."""
+    """Parse `vllm_engine_kwargs` into a dict; dtype defaults to the precision of the loss. Raises ConfigError if it is
+    set under a backend other than vllm, and for an argument that follows from another field."""
     given = config.vllm_engine_kwargs
     arguments = json_object("vllm_engine_kwargs", given, '{"enforce_eager": true}')
     if arguments and config.generation_backend != "vllm":
@@ -128,7 +128,7 @@ def _warn_truncated_sampling(config: JointSelfPlayConfig) -> None:
 
 
 def cutting(config: JointSelfPlayConfig) -> list[str]:
-    """Return the settings of all roles that change the sampling distribution, as "name=value" texts."""
+    """Return the settings common to all roles that change the sampling distribution, as "name=value" texts."""
     settings = {"min_p": config.min_p, "repetition_penalty": config.repetition_penalty}
     settings |= json_object("generation_kwargs", config.generation_kwargs)
     neutral = {"min_p": (None, 0), "repetition_penalty": (1,)}

@@ -97,12 +97,12 @@ class JointSelfPlayConfig(
         """Move role settings given as fields into `roles`, and record the name under which each was given."""
         given = parsed_roles(self.roles)
         self.named_kinds = tuple(given)
-        """Kinds that the user named in `roles`."""
+        """Roles that the user named in `roles`."""
         given = {
             kind: {s: value for s, value in settings.items() if value is not None} for kind, settings in given.items()
         }
         self.written: dict[tuple[str, str], str]
-        """Map of (kind, setting) to the name under which the user gave a role's setting."""
+        """Map of (role, setting) to the name under which the user gave the setting."""
         self.written = {(kind, s): f"roles.{kind}.{s}" for kind, settings in given.items() for s in settings}
         for name, (kind, setting) in FLAT_FIELDS.items():
             if (value := getattr(self, name)) is not None:
@@ -121,22 +121,22 @@ class JointSelfPlayConfig(
         return cls(**recipe_fields(name, changes, cls))
 
     def _set_kinds(self) -> None:
-        """Set the kinds of roles: those of `game`, or if it is None the configured kinds until the game is known."""
+        """Set `kinds` and `optional` from the game's roles, or `kinds` from the configured roles if `game` is None."""
         if self.game is not None:
             game = game_class(self.game)
             check_game(f"`game` ({self.game})", game)
             self.kinds: tuple[str, ...] = tuple(game.roles)
-            """Kinds of roles that the game has."""
+            """Roles of the game."""
             self.optional: tuple[str, ...] = tuple(game.optional_roles)
-            """Kinds that may be left out."""
+            """Roles that may be left out."""
         else:
             used = {kind for kind, _ in self.written} | set(self.named_kinds or FLAT)
             self.kinds = (*(k for k in FLAT if k in used), *(k for k in self.named_kinds if k not in FLAT))
             self.optional = ()
 
     def with_kinds(self, kinds: Iterable[str], optional: Iterable[str] = ()) -> Self:
-        """Return these settings for a game with roles of these kinds (self if nothing changes). Raises ConfigError if
-        the roles do not fit the game."""
+        """Return the config for a game with the roles `kinds`, of which `optional` may be left out; self if nothing
+        changes. Raises ConfigError if the configured roles do not fit."""
         new = copy.copy(self)
         new.kinds, new.optional = tuple(kinds), tuple(optional)
         if (new.kinds, new.optional) == (self.kinds, self.optional):
@@ -155,19 +155,19 @@ class JointSelfPlayConfig(
         return (kind, setting) in self.written
 
     def given(self, kind: str, setting: str) -> Any:
-        """Return a kind's setting without fallbacks on plain fields: the value given, or the kind's default."""
+        """Return a role's setting without fallback on the plain field: the given value, or the setting's default."""
         roles = cast("dict[str, dict[str, Any]]", self.roles or {})
         return roles.get(kind, {}).get(setting, usual(setting))
 
     @property
     def configured_kinds(self) -> tuple[str, ...]:
-        """Kinds of the game that are configured; prover and conjecturer always are."""
+        """Roles of the game that are configured; prover and conjecturer always count as configured."""
         return tuple(kind for kind in self.kinds if kind in FLAT or kind in (self.roles or {}))
 
     @property
     def all_roles(self) -> dict[str, Role]:
-        """Settings of every player by name, trained or frozen, in the order of the game's kinds. Raises ConfigError if
-        `weights` names a role that does not play."""
+        """Settings of every player by name, trained or frozen, in the order of the game's roles. Raises ConfigError if
+        `weights` names a role that does not play or has fewer players, or if roles name each other in a circle."""
         return {
             player: self._role(kind, player, self._weights(kind, i), i)
             for kind in self.configured_kinds
@@ -180,22 +180,22 @@ class JointSelfPlayConfig(
         return tuple(name for name, settings in self.all_roles.items() if settings.trained)
 
     def players_of(self, kind: str) -> tuple[str, ...]:
-        """Return the names of a kind's players; () if it is absent."""
+        """Return the names of a role's players; () if it has none."""
         return self._names(kind) if kind in self.configured_kinds else ()
 
     @property
     def players_by_kind(self) -> dict[str, list[str]]:
-        """Names of the players of each kind that the game has."""
+        """Names of the players by role of the game."""
         return {kind: list(self.players_of(kind)) for kind in self.kinds}
 
     @property
     def one_of_each_kind(self) -> list[Role]:
-        """Settings of the first player of each kind that plays; the others share them except for `each`."""
+        """Settings of the first player of each role; the others differ in name, in weights and by `each`."""
         return list({s.kind: s for s in reversed(self.all_roles.values())}.values())[::-1]
 
     def role(self, role: str) -> Role:
-        """Return the settings of a player, or of the first player of a kind; for an absent kind, its settings with 0
-        players."""
+        """Return the settings of a player, or of a role's first player; for a role without players, with `players` 0.
+        Raises ConfigError for an unknown name."""
         players = self.all_roles
         kinds = {settings.kind: settings for settings in reversed(players.values())}
         player = players.get(role) or kinds.get(role)
@@ -207,7 +207,7 @@ class JointSelfPlayConfig(
         return names_of(kind, self.given(kind, "players"))
 
     def _weights(self, kind: str, index: int) -> str | None:
-        """Return the name of the weights of player `index` of a kind; None if they are frozen."""
+        """Return the name of the weights of player `index` of a role; None if they are frozen."""
         seen, playing = [kind], self.configured_kinds
         while (target := self.given(seen[-1], "weights")) not in (None, START):
             name = f"`{self.field_of(seen[-1], 'weights')}` ({target})"
@@ -260,18 +260,18 @@ class JointSelfPlayConfig(
 
     @property
     def solver(self) -> Role:
-        """Settings of the player whose groups are a round's problems: the first prover, or the game's first kind."""
+        """Settings of the player that solves the problems: the first prover, else of the game's first role."""
         return self.role("prover" if "prover" in self.kinds else self.kinds[0])
 
     def slots(self, kind: str) -> int:
-        """Return the number of problems of a round, over all processes: those that each conjecturer writes, or for any
-        other kind those that are attempted."""
+        """Return the number of problems per round over all processes: those that each conjecturer writes, or for any
+        other role those that each of its players attempts."""
         return self.proposals_per_round if kind == "conjecturer" else self.problems_per_round
 
     @property
     def correction_mode(self) -> str:
-        """Mode of the sampler correction: `vllm_importance_sampling_mode`, by default token_truncate where a round is
-        one step under bf16: a sequence's weight is then only the engine's rounding error, multiplied by the length."""
+        """Mode of the sampler correction: `vllm_importance_sampling_mode`, or token_truncate in place of its default
+        for rounds of one bf16 step under vLLM, where a sequence's weight is only rounding error."""
         mode: str = self.vllm_importance_sampling_mode
         noise = self.bf16 and self.generation_backend != "generate" and self.steps_per_round == 1
         return "token_truncate" if noise and mode == type(self).vllm_importance_sampling_mode else mode
@@ -313,7 +313,7 @@ class JointSelfPlayConfig(
 
     @property
     def added_overlong(self) -> float:
-        """Last share of the prover's length over which a charge is added to the reward; 0 if `overlong: replace`."""
+        """Final fraction of the prover's length in which a charge is added to the reward; 0 if `overlong: replace`."""
         return self.soft_overlong if self.overlong == "add" else 0.0
 
     @property
@@ -324,8 +324,8 @@ class JointSelfPlayConfig(
 
     @property
     def describes_domain(self) -> bool:
-        """Whether the config describes the domain: Countdown without `domain_kwargs` may be parsed beside the
-        config."""
+        """Whether the config describes the domain. Countdown's arguments, if not in `domain_kwargs`, may be in a
+        separate CountdownArguments."""
         return self.domain != "countdown" or self.domain_kwargs is not None
 
     @property
@@ -364,8 +364,8 @@ class JointSelfPlayConfig(
         return json_object("game_kwargs", self.game_kwargs, '{"eta": 0.25}')
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as `TrainingArguments.to_dict` does, with all `domain_kwargs` of Countdown and role
-        settings under their fields, without settings of roles and games that the run does not have."""
+        """Return the fields as `TrainingArguments.to_dict` does, with Countdown's `domain_kwargs` in full and role
+        settings under their fields. Fields of roles and games that the run lacks are left out."""
         absent = {name for name, (kind, _) in FLAT_FIELDS.items() if kind not in self.kinds}
         absent |= frozenset() if self.from_settings else GAME
         fields = {name: value for name, value in super().to_dict().items() if name not in absent}

@@ -88,7 +88,7 @@ def check_fill(config: JointSelfPlayConfig) -> None:
 
 
 def check_placebo(config: JointSelfPlayConfig) -> None:
-    """Check that `shuffled_rewards` has a trained conjecturer."""
+    """Check that a conjecturer is trained if `shuffled_rewards` is set."""
     players = config.players_of("conjecturer")
     if config.game_settings.shuffled_rewards and not any(config.all_roles[player].trained for player in players):
         why = "its weights are frozen" if players else "there is none"
@@ -99,7 +99,7 @@ def check_placebo(config: JointSelfPlayConfig) -> None:
 
 
 def _check_slots(config: JointSelfPlayConfig, proposer: Any) -> None:
-    """Check that a proposer that fills every slot leaves none to anchors, and that its plan fits the run."""
+    """Check that no slots are kept for anchors if the proposer fills all, and that its plan ends by `max_steps`."""
     fraction = config.game_settings.anchor_fraction
     if proposer.fills_slots and fraction:
         raise ConfigError(

@@ -54,8 +54,8 @@ def check_number(shown: str, name: str, value: object) -> None:
 
 
 def check_numbers(config: Any) -> None:
-    """Raise ConfigError for the first field of the dataclass `config` with an unusable number, or with text where
-    another library expects arguments; None passes."""
+    """Convert fields of the dataclass `config` to their types. Raises ConfigError for the first number out of range,
+    for text that is not the JSON object which another library expects, and for steps of 0."""
     declared: Any = type(config)
     for field in dataclasses.fields(config):
         value = getattr(config, field.name, None)

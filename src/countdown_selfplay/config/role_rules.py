@@ -1,4 +1,4 @@
-"""Rules on roles: kinds, numbers of players and samples, and resolved settings."""
+"""Rules on roles: their names, numbers of players and samples, and resolved settings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check_kinds(config: JointSelfPlayConfig) -> None:
 
 
 def _check_counts(config: JointSelfPlayConfig, kind: str, optional: bool) -> None:
-    """Check the number of players of a kind, and that `each` has one mapping per player."""
+    """Check the number of players of a role, and that `each` has one mapping per player."""
     players, name = config.given(kind, "players"), config.field_of(kind, "players")
     check_number(name, "players", players)
     if not optional and players == 0:
@@ -67,7 +67,7 @@ _TRAINING = (
 
 
 def check_players(config: JointSelfPlayConfig) -> None:
-    """Check numbers and weights of roles before TRL derives its batch sizes."""
+    """Check the ranges of role settings; refuse those that a role with frozen or shared weights would not read."""
     for (kind, setting), name in config.written.items():
         check_number(name, setting, config.given(kind, setting))
     for s in config.one_of_each_kind:
@@ -110,7 +110,7 @@ def check_sizes(config: JointSelfPlayConfig) -> None:
 
 def check_tokens(config: JointSelfPlayConfig, prompts: Mapping[str, int], moves: int = 1) -> None:
     """Raise ConfigError if `max_tokens_per_micro_batch` cannot hold a prompt with one answer of each trained role.
-    prompts: role -> tokens of its longest prompt, where known. moves: moves of an answer, all in one micro-batch."""
+    prompts: tokens of the longest prompt by role, where known. moves: moves in an answer, all in one micro-batch."""
     budget = config.max_tokens_per_micro_batch
     for s in (s for s in config.one_of_each_kind if s.trained and budget):
         prompt, rows = prompts.get(s.kind), moves if s.kind == config.solver.kind else 1
@@ -145,7 +145,7 @@ _NUMBERS = (
 
 
 def check_settings(config: JointSelfPlayConfig) -> None:
-    """Check that each setting has a value, and the objectives with their arguments. Ranges are in ranges.py."""
+    """Check that numeric settings of roles have a value, that objectives fit their roles, and the sizes of a round."""
     present = {s.kind: s for s in config.one_of_each_kind}
     for kind in config.configured_kinds:
         for name in _NUMBERS:

@@ -15,7 +15,7 @@ from ..registry import nearest
 from .ranges import RANGES, check_number
 
 FLAT = ("prover", "conjecturer")
-"""Kinds of roles whose common settings are also fields of the config (`prover_learning_rate`)."""
+"""Roles whose common settings are also fields of the config (`prover_learning_rate`)."""
 START = "start"
 """Value of `weights` for a role that plays the weights that were passed in and is never trained."""
 
@@ -27,13 +27,13 @@ def _plain(text: str, free: bool = False) -> Any:
 
 @dataclass(frozen=True)
 class Role:
-    """Resolved settings of a player. Those with a help text can be given in `roles`, where {role} stands for the kind.
-    Players of one kind differ in name and weights, and in the settings of `each`."""
+    """Resolved settings of a player. Fields with a help text, in which {role} stands for the role, can be given in
+    `roles`. Players of one role differ in name and weights, and by `each`."""
 
     role: str = ""
-    """Name of the player: the kind, or kind/0, kind/1 and so on where the kind has several players."""
+    """Name of the player: the role, or role/0, role/1 and so on if the role has several players."""
     kind: str = ""
-    """Kind of the player: its role in the game."""
+    """Role of the player in the game."""
     players: int = option(
         1, "How many of the {role} there are; several are called {role}/0, {role}/1 and so on. 0: none."
     )
@@ -104,7 +104,7 @@ class Role:
     entropy_coef_max: float = 1.0
     kl_in: str = "loss"
     soft_overlong: float = 0.0
-    """Last share of the completion length over which a charge replaces the credit (`overlong: replace`); 0: none."""
+    """Final fraction of the completion length in which a charge replaces the credit (`overlong: replace`); 0: none."""
     overlong_on: str = "all"
     # Of a sampler that is not the trained model itself; as TRL's vllm_importance_sampling_* fields.
     sampler_correction: bool = True
@@ -127,7 +127,7 @@ FIELDS = {f.name: f for f in dataclasses.fields(Role) if "help" in f.metadata}
 PLAIN = tuple(name for name, f in FIELDS.items() if help_of(f).plain)
 """Settings in `roles` that fall back on the field of the config with the same name."""
 EACH = ("model", "temperature", "top_p", "top_k", "learning_rate")
-"""Settings in which players of one kind may differ (`each`)."""
+"""Settings in which players of one role may differ (`each`)."""
 
 
 def usual(setting: str) -> Any:
@@ -186,11 +186,11 @@ FLAT_FIELDS = {
     for kind, part in (("prover", ProverFields), ("conjecturer", ConjecturerFields))
     for f in dataclasses.fields(part)
 }
-"""Map of each role field of the config to its kind of role and its setting."""
+"""Map of each role field of the config, such as `prover_beta`, to its role and its setting."""
 
 
 def parsed_roles(given: Any) -> dict[str, dict[str, Any]]:
-    """Parse `roles` into {kind: {setting: value}}. Raises ConfigError for another form or an unknown setting."""
+    """Parse `roles` into {role: {setting: value}}. Raises ConfigError for another form or an unknown setting."""
     try:
         parsed = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
@@ -252,5 +252,5 @@ def _mappings(name: str, given: Any) -> list[dict[str, Any]]:
 
 
 def names_of(kind: str, players: int) -> tuple[str, ...]:
-    """Return the names of a kind's players."""
+    """Return the names of a role's players: the role if there is one player, else role/0, role/1 and so on."""
     return (kind,) if players == 1 else tuple(f"{kind}/{i}" for i in range(players))

@@ -58,7 +58,7 @@ def _half(given: object) -> bool:
     )
 
 
-RULES: tuple[tuple[Broken, str], ...] = (  # broken if; the sentence, in which {c} is the configuration
+RULES: tuple[tuple[Broken, str], ...] = (  # predicate of a broken rule; its message, in which {c} is the config
     (
         lambda c: c.game_settings.random_fraction and c.players_of("conjecturer"),
         "`random_fraction` ({c.game_settings.random_fraction}) is for runs without a conjecturer; set "
@@ -218,7 +218,7 @@ def check_rules(config: JointSelfPlayConfig, rules: tuple[tuple[Broken, str], ..
 
 
 def check_roles(config: JointSelfPlayConfig) -> None:
-    """Check all rules on roles, once the kinds of a game that `game` does not name are known."""
+    """Check all rules on roles again, once the roles of a game that was passed as an object are known."""
     check_kinds(config)
     check_players(config)
     check_settings(config)

@@ -76,7 +76,7 @@ def refuse_unsupported(config: JointSelfPlayConfig, engine: str) -> None:
 
 
 def refusal(config: JointSelfPlayConfig, engine: str, reward: Any) -> str:
-    """Return the message with which a run under `engine` with `reward` would be refused, or "", for a dry run."""
+    """Return, for a dry run, the message that refuses a run with `reward` under `engine`; "" if none does."""
     try:
         check_schedule(config)
         _check_engine(config, engine)

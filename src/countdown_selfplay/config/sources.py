@@ -30,7 +30,7 @@ class Sources:
     shipped: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """Files of the recipe and of those that it extends, the recipe itself last, each with its settings."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """Option to use instead of one that the command lacks, by the latter's name."""
+    """Map of options that only other commands have to a hint at this command's option."""
 
     @property
     def files(self) -> list[tuple[str | None, dict[str, Any]]]:

@@ -26,7 +26,7 @@ from ..errors import ConfigError, DataError
 _DAMAGED = "the file is damaged, so start a new one"
 
 MARK = '{"record": "setting"'
-"""Start of the first line; other files are never appended to or overwritten."""
+"""Start of the first line of an answer file; a file that begins with other text is never changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class Answer:
     Attributes:
         index: position of the problem in the problem set.
         problem: key of the problem (`Domain.key`).
-        sample: 0 to n - 1.
-        answer: the answer's identity for majority@k, None for no vote.
+        sample: index among the answers to the problem, 0 to n - 1.
+        answer: value for which it votes in majority@k, None for no vote.
         tags: number of complete answers in the text.
-        tokens: number generated before the end token; in moves over the episode.
-        truncated: whether the token budget cut it, or one of its moves.
-        rung: of the problem; None if all problems have the same rung.
+        tokens: number of tokens before the end token; in moves the sum over the episode.
+        truncated: whether the token budget cut the text, or one of its moves.
+        rung: rung of the problem; None if all problems have the same rung.
     """
 
     index: int
@@ -84,19 +84,19 @@ def operands_of(problem: Any) -> int | None:
 
 
 def identity(domain: Any, problem: Any) -> tuple[Any, ...]:
-    """Return the identity of a problem: its key; for Countdown its numbers in order."""
+    """Return the identity of a problem: for Countdown (numbers in their order, target), else (key,)."""
     return (problem.numbers, problem.target) if isinstance(problem, Problem) else (domain.key(problem),)
 
 
 def batches_of(prompts: Sequence[Any], n: int, batch_size: int) -> list[list[int]]:
-    """Split problems, sorted by prompt length, into batches of at most `batch_size` answers."""
+    """Return batches of problem indices by prompt length, each of at most `batch_size` answers or one problem."""
     order = sorted(range(len(prompts)), key=lambda i: len(str(prompts[i])))
     size = max(1, batch_size // n)
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 def batch_key(identities: Sequence[tuple[Any, ...]], batch: Sequence[int]) -> tuple[object, ...]:
-    """Return a batch's part of the seed: the identities of its problems, numbered if a problem occurs repeatedly."""
+    """Return a batch's part of the seed: for each problem its identity and the number of its earlier occurrences."""
     which = times_before(identities)
     return tuple((*identities[i], which[i]) for i in batch)
 
@@ -211,9 +211,9 @@ def read_answers(path: Path) -> AnswerSet:
 
 
 def scan(path: Path) -> tuple[dict[str, Any] | None, list[tuple[Answer, int]], int]:
-    """Return the setting (None if the first line is incomplete), each row with the end of its line in bytes, and
-    the end of the setting's line. An incomplete last line is ignored. Raises DataError for a damaged line or
-    another kind of file."""
+    """Return the setting (None if its line is incomplete), the answers, each with the byte offset at which its line
+    ends, and the offset at which the setting's line ends. An incomplete last line is ignored. Raises DataError for a
+    damaged line or another kind of file."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -276,7 +276,7 @@ class AnswerFile(AbstractContextManager["AnswerFile"]):
         self._file.close()
 
     def append(self, rows: Iterable[Answer]) -> None:
-        """Write one batch to the disk."""
+        """Write one batch to the disk and add it to `rows`."""
         rows = list(rows)
         self._write("".join(row.to_json() + "\n" for row in rows))
         self.rows += rows

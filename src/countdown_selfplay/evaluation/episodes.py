@@ -15,14 +15,14 @@ from ..random_state import seed_from
 from .sampling import Completion, sample_completions
 
 BATCHES = 8
-"""Number of batches of answers that a part of a split evaluation holds, because later moves have few rows."""
+"""Number of batches of answers that are sampled together in moves, because later moves have few rows."""
 
 ENDLESS = 1 << 40
 """Number of slots of a round without training, which plays all problems that it is given."""
 
 
 class Played(NamedTuple):
-    """Result of an episode. text: moves, one per line. tokens: of all moves. truncated: whether a move was cut."""
+    """Result of an episode. text: moves, one per line. tokens: total number. truncated: whether a move was cut."""
 
     text: str
     verdict: Any
@@ -31,7 +31,7 @@ class Played(NamedTuple):
 
 
 def answers_at_once(domain: Any, batch_size: int) -> int:
-    """Return the number of answers per part of a long evaluation."""
+    """Return the number of answers sampled together: `batch_size`, in moves BATCHES times as many."""
     return batch_size * BATCHES if in_moves(domain) else batch_size
 
 
@@ -48,8 +48,8 @@ def sample_episodes(
     **sampling: Any,
 ) -> list[list[Played]]:
     """Sample `n` episodes of each problem: problems x n. `sampling`: as in sample_completions, for each move, whose
-    generator is seeded by (seed, move). Each of `processes` plays its problems; with in_step, a process without
-    unfinished episodes joins in the others' moves."""
+    generator is seeded by (seed, move). Each of `processes` passes the problems that it plays; if they generate in
+    step, one without unfinished episodes joins in the others' moves."""
     if not problems and not processes.in_step:
         return []
     kept: list[list[Completion]] = []

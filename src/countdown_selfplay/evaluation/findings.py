@@ -28,8 +28,8 @@ FEW = 3
 
 
 def findings(run: Run) -> list[str]:
-    """Return one sentence per problem of the run, causes before effects: unreadable texts, starvation, losses by the
-    end, rollbacks, then metrics beyond the guard's range and beyond the healthy one. [] for a healthy run."""
+    """Return a sentence per problem of the run, causes first: unreadable texts, starvation, lost coverage, unplayed
+    parts, easy problems, rollbacks, metrics beyond the guard's range, others beyond the healthy one; [] if none."""
     unread, starved, tripped, rest = list[str](), list[str](), list[str](), list[str]()
     for metric in sorted(run.declared.values(), key=lambda metric: not metric.legible):
         fault = beyond(run, metric)
@@ -65,9 +65,9 @@ def summary(folder: Path | str, evaluation: Mapping[str, Any] | None = None) -> 
 
 
 def healthy_of(run: Run, metric: Metric) -> Range:
-    """Return the metric's healthy range in this run, given its design. A ladder (answers in moves, several rungs)
-    continues beyond the solved rungs, and a run may admit unsolvable problems: both play problems that the prover
-    cannot solve yet. Targets are played even if always or never solved, so that their groups have no signal."""
+    """Return the metric's healthy range in this run; UNBOUNDED for a share that its design raises. Ladders (answers in
+    moves, several rungs) and runs that admit unsolvable problems play problems beyond the prover's reach. These
+    problems, and targets that are always or never solved, give groups without a signal."""
     rungs = sum(name.startswith("round/rung_") and name.endswith("_played") for name in run.names)
     ladder = rungs > 1 and any(name.endswith("/moves") for name in run.names)
     beyond_reach = ladder or "round/unsolvable_share" in run.names
@@ -78,8 +78,8 @@ def healthy_of(run: Run, metric: Metric) -> Range:
 
 @dataclass(frozen=True)
 class Fault:
-    """Mean of a metric outside the healthy range; `late`: mean of the last fifth of the rounds; `tripped`: outside the
-    guard's range too; `lost`: the value of the first round, before any step, if that was healthy."""
+    """Metric outside its healthy range, with the mean `value` of the last fifth of the rounds (`late`) or of all.
+    `tripped`: whether `value` is outside the guard's range too. `lost`: value of the first round, if healthy."""
 
     value: float
     late: bool
@@ -88,9 +88,9 @@ class Fault:
 
 
 def beyond(run: Run, metric: Metric) -> Fault | None:
-    """Return the Fault of a metric, or None for a healthy one. The end of the run is judged: a metric that has
-    returned to its range, or half of the way, is not a fault. A count of events is judged over the whole run. With
-    fewer than FEW rounds only the guard's range applies, and the bound LEAST to texts that must be readable."""
+    """Return the Fault of a metric, or None. Its mean over the last fifth of the rounds is judged, that of a count of
+    events over all rounds. A metric that has come at least half of the way to its range since the first fifth has no
+    fault. With fewer than FEW rounds only the guard's range applies, and LEAST to rates of readable texts."""
     event, values = metric.in_a_row is not None, run.series(metric.name)
     end = None if event else mean(run, metric.name, late=True)
     value = mean(run, metric.name) if end is None else end
@@ -140,8 +140,8 @@ def lost_coverage(evaluation: Mapping[str, Any]) -> list[str]:
 
 
 KEPT = 0.2
-"""Threshold of a lost part of an axis: its share of the played problems, over its share of the held-out ones. A run in
-which a quarter of the slots are the data set's problems keeps more of every part."""
+"""Ratio below which a part of an axis is lost: its share of the played problems over its share of the held-out ones.
+In a run with anchors in a quarter of the slots, every part stays above it."""
 PART = 0.2
 """Least share of the held-out problems that a part must have to be reported."""
 _BACK = (
@@ -194,7 +194,7 @@ def _ends_of(value: str) -> list[str]:
 
 _SLOTS = (("", "conjectured"), ("anchor_", "anchor"))
 EASY = 0.8
-"""Solve rate above which played problems are too easy: `easy_above`, and the top of the healthy range."""
+"""Solve rate above which played problems are too easy: that of `easy_above`, and the top of the healthy range."""
 
 
 def too_easy(run: Run) -> list[str]:
@@ -242,8 +242,8 @@ _OF_REASON = {
 
 
 def _starved(run: Run, metric: Metric, explained: bool) -> str:
-    """Return a sentence on starvation with the most frequent reason of refusal. `explained`: an earlier finding has
-    the remedy for unreadable proposals."""
+    """Return a sentence on starvation with the most frequent reason of refusal. `explained`: whether an earlier
+    finding has the remedy for unreadable proposals."""
     share, logged = mean(run, metric.name) or 0.0, len(run.series(metric.name))
     said = f"The conjecturer was starved: in {share:.0%} of {logged} logged rounds none of its problems was played."
     rows = [row for row in run.samples if str(row.get("role")).partition("/")[0] == "conjecturer"]
@@ -257,7 +257,7 @@ def _starved(run: Run, metric: Metric, explained: bool) -> str:
 
 
 def _rolled_back(run: Run, record: Mapping[str, Any]) -> str:
-    """Return a sentence on a rollback: its metric, with which its reason begins, and the guard's advice."""
+    """Return a sentence on a rollback: the metric, the recorded reason and the guard's advice."""
     at = f"{record['step']:g}" if isinstance(record.get("step"), int | float) else "?"
     name, _, rest = str(record.get("trip", "no reason was written")).partition(" ")
     metric = run.declared.get(name)
@@ -287,8 +287,8 @@ def _sentence(run: Run, metric: Metric, fault: Fault) -> str:
 
 
 def mean(run: Run, metric: str, late: bool = False, early: bool = False) -> float | None:
-    """Return the mean of a metric over the logged rounds that have it, of the last (late) or first (early) fifth of
-    the run. None if no such round has it, or with late or early fewer than FEW."""
+    """Return the mean of a metric over the logged rounds that have it. `late`: only over the last fifth of the run;
+    `early`: only over the first fifth. None if no round has it, or if fewer than FEW rounds of that fifth do."""
     values = run.series(metric)
     if (late or early) and run.steps:
         start, end = run.steps[0], run.steps[-1]
@@ -362,7 +362,7 @@ def _unmeasured(run: Run) -> Judgement:
 
 
 def _credit(run: Run, word: str) -> str:
-    """Return a sentence that compares the run with its control, or says that there is none; else ""."""
+    """Return a sentence that compares the run with its control, or advises a control after a gain; else ""."""
     parts = []
     for name, change in _ends(run.control.get("difference", {})).items():
         side = {1: "higher", -1: "lower"}.get(sign(change))

@@ -1,5 +1,5 @@
-"""Run folder, read once into a frozen object; a missing or damaged file is an error with file and line. The rounds of
-an iterated run (Wang et al.) are its iterations."""
+"""Run folder, read once into a frozen object. Errors name file and line. In an iterated run (Wang et al.) the
+iterations take the place of the rounds."""
 
 import json
 import os
@@ -68,8 +68,8 @@ SHARES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def iterations_of(folder: Path) -> list[dict[str, Any]]:
-    """Return, for each iteration, its number and each metric of SHARES with samples as an Estimate with a 95% interval
-    over problems. Truncated texts are not among an iterated run's samples. Raises DataError for a damaged file."""
+    """Return a dict per iteration with samples: its number, and the defined metrics of SHARES as Estimates with 95%
+    intervals over problems. Truncated texts are not among the samples. Raises DataError for a damaged file."""
     found = []
     for number, place in numbered_folders(folder, "iteration"):
         rows = [row for path in _played(place) for row in parquet_rows(path, ["role", "label", "problem"], DAMAGED)]
@@ -90,8 +90,8 @@ def iterations_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def samples_of(folder: Path) -> list[dict[str, Any]]:
-    """Return rows as in samples.jsonl: for each iteration one revision of every outcome, and two first answers and
-    critiques of each type, from the first files that have them."""
+    """Return rows as in samples.jsonl: for each iteration one revision of every outcome, and two first answers and two
+    critiques of each label, from the first files that have them."""
     found: list[dict[str, Any]] = []
     for _, place in numbered_folders(folder, "iteration"):
         wanted = {("prover", outcome): 1 for outcome in (*OF_WRONG, *OF_RIGHT)}
@@ -193,7 +193,7 @@ def load_runs(folders: list[Path]) -> list[Run]:
 
 
 def load_run(folder: Path) -> Run:
-    """Load `folder`, which must have run.json and metrics.jsonl; other files are optional. Raises DataError."""
+    """Load a run. Raises DataError if run.json or (unless iterated) metrics.jsonl is absent, or a file is damaged."""
     if not os.path.isdir(folder):  # noqa: PTH112 -- pathlib raises for a name that is too long
         raise DataError(f"There is no run folder '{folder}'; pass the output_dir of a run.{_runs_in(folder.parent)}")
     iterated_run = (folder / LINEAGE).exists()
@@ -243,7 +243,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _with_panel(metric: Metric, players: Iterable[str]) -> Metric:
-    """Return the metric; one without a panel gets a chart named after it, which the players share."""
+    """Return the metric with a panel: its own, or one named after it, which the players of a pool share."""
     if metric.panel is not None:
         return metric
     player = next((one for one in players if metric.name.startswith(f"{one}/")), "")
@@ -304,7 +304,7 @@ def _evaluation(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _side(side: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one side of evaluation.json: pass@k, rates, each player of a pool, and facts about the answers."""
+    """Return one side (before or after) of evaluation.json: pass@k or rates by player, and facts on the answers."""
     prover = side.get("prover") or {}
     figures: dict[str, Any] = {"prover": {}, "conjecturer": {}}
     for role, of_role in side.items():

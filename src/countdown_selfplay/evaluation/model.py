@@ -1,4 +1,4 @@
-"""Loading of a model for `countdown-selfplay eval`, and identities of its weights and software."""
+"""Loading of a model for `countdown-selfplay eval`, the digest of its weights, and the versions of packages."""
 
 import fnmatch
 import hashlib
@@ -21,7 +21,7 @@ _FILES = (
     "chat_template*",
 )  # fmt: skip
 _BLOCK = 1 << 20
-_BLOCKS = 64  # bytes of a larger file that are read, evenly spaced: training changes weights everywhere
+_BLOCKS = 64  # number of blocks that are read of a larger file, evenly spaced: training changes weights everywhere
 
 
 def place_of(device: str | None) -> str:

@@ -1,5 +1,5 @@
-"""Evaluation of each role: the prover's pass@k on given problems (or a pool's), the conjecturer's rates over its
-proposals, the guide's over its reviews."""
+"""Evaluation of each role: pass@k of a prover, or of a pool of provers, on given problems; the conjecturer's rates
+over its proposals; the guide's over its reviews."""
 
 import time
 from collections import Counter
@@ -27,7 +27,7 @@ class ProverEvaluation:
 
     Attributes:
         correct: correct answers per problem, each out of n.
-        keys: of the problems (`Domain.key`).
+        keys: keys of the problems (`Domain.key`).
         pass_at: pass@k by k with a 95% interval over problems (`share_interval`).
         score: mean score by the rules. Other rates are shares of all answers (in moves: episodes).
         seconds: wall-clock time of the evaluation.
@@ -64,8 +64,8 @@ class ConjecturerEvaluation:
     """Evaluation of a conjecturer: shares of all `n` proposals with 95% intervals.
 
     Attributes:
-        facts: share of each of the domain's facts (Countdown: in_range, and solvable, which implies it), or of
-          "playable" without facts.
+        facts: share of proposals for each of the domain's facts (Countdown: in_range, and solvable, which implies
+          in_range); for a domain without facts the share of "playable" ones.
         unique: distinct problems / parsed proposals, None if none is parsed. It falls as n grows: compare at equal n.
         solve_rate: mean over the distinct playable problems, None unless `prover_correct` was given.
         problems: playable proposals in order, repetitions included.
@@ -269,8 +269,8 @@ def evaluate_guide(
     seed: int = 0,
     **sampling: Any,
 ) -> dict[str, Any]:
-    """Sample one review for each of `targets`, of a problem that may help with it. Returns {"n", "readable", "as the
-    rubric"}: shares of all reviews with Wilson's 95% intervals. sampling: arguments of sample_completions."""
+    """Sample one review per target, of a problem that may help with it. Returns {"n", "readable", "as the rubric"}:
+    the count, and the shares that parse and that score as the rubric, with Wilson's 95% intervals."""
     rows = [ROW_SCHEMAS["reviewed"](target, domain) for target in targets]
     texts, _ = sample_texts(
         model, tokenizer, [row["prompt"] for row in rows], 1, processes=processes, seed=seed, **sampling

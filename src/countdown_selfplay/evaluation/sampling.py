@@ -131,8 +131,8 @@ def sample_completions(
 
 
 def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
-    """Return the ids that end a text: the tokenizer's, the model's, and with `chat` the end of a turn, which a base
-    model's end token is not. Raises ConfigError if there is none."""
+    """Return the ids that end a text: the end tokens of tokenizer and model, and with `chat` the token after a turn of
+    the chat template, which may differ from them. Raises ConfigError if there is none."""
     ends = id_list(tokenizer.eos_token_id)
     ends += id_list(getattr(getattr(model, "generation_config", None), "eos_token_id", None))
     turn = end_of_turn(tokenizer) if chat else None

@@ -60,8 +60,8 @@ _LADDER = {"prover": {**_TINY, "max_new_tokens": 6}, "conjecturer": {**_TINY, "m
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting of an evaluation. source: description of its origin. sampling: values of all names in asking.DEFAULTS,
-    and `stop_strings`."""
+    """Setting of an evaluation. source: description of its origin. sampling: values of names in asking.DEFAULTS, with
+    `stop_strings` as a list in the result of `setting_of`."""
 
     source: str
     domain: Any
@@ -126,7 +126,7 @@ def role_of(model: str, requested: str | None) -> str:
 
 
 def find_run(model: str) -> Path | None:
-    """Return run.json in the model's folder or one of the two above it (a run's folder, an export, a checkpoint)."""
+    """Return the path of run.json in the model's folder or one of the two above it; None without one."""
     folder = Path(model)
     if not folder.is_dir():
         return None
@@ -243,7 +243,7 @@ def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
 
 
 def _some_rungs(problem_set: ProblemSet, domain: Any, options: argparse.Namespace) -> ProblemSet:
-    """Return the first problems of a file of each requested rung. Raises ConfigError for a domain without rungs."""
+    """Keep the first problems of each requested rung. Raises ConfigError for a domain without rungs."""
     if domain.rung is None:
         raise ConfigError(
             f"`--rungs` and `--problems_per_rung` choose problems by rung, and the domain '{name_of(domain)}' has no "

@@ -46,7 +46,7 @@ def by_rung(
 
 
 def pass_by_rung(correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int]) -> dict[str, float]:
-    """Return {"pass@1/rung_4": value} for a training log, and "pass@1/ladder" if at least two are in LADDER."""
+    """Return {"pass@1/rung_4": value} for a training log, and "pass@1/ladder" for two or more rungs of LADDER."""
     rates: dict[str, float] = {}
     for k in ks:
         values_P = pass_at_k_array(correct, n, k)
@@ -80,9 +80,9 @@ def ladder(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> dict[str, Any] | None:
-    """Return the mean over those of `rungs` that `figures` has, each rung with equal weight: {"rungs", "pass_at"};
-    None if there are fewer than two. The interval resamples the problems within each rung (a stratified bootstrap), so
-    that a rung without a right answer does not widen it."""
+    """Return {"rungs", "pass_at"}: mean pass@k over the members of `rungs` in `figures` (a result of by_rung), each
+    with equal weight; None if there are fewer than two. The interval resamples the problems within each rung (a
+    stratified bootstrap), so that a rung without a right answer does not widen it."""
     known = [rung for rung in rungs if str(rung) in figures]
     if len(known) < 2:
         return None
@@ -142,7 +142,7 @@ def rungs_text(rungs: Sequence[int]) -> str:
 def stratified(
     groups: Sequence[np.ndarray], resamples: int = 10_000, seed: int = 0, bounds: Bounds = SHARE
 ) -> Estimate:
-    """Return the mean of the groups' means with a percentile interval; see `alike_ends`."""
+    """Return the mean of the groups' means with a percentile interval; for equal values, see bootstrap.alike_ends."""
     drawn = [resampled_means(group, resamples, seed + i) for i, group in enumerate(groups)]
     value = float(np.mean([group.mean() for group in groups]))
     size = sum(map(len, groups))

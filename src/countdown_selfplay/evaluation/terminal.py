@@ -21,12 +21,12 @@ Cell = Estimate | Interval | str | None
 
 
 def control_table(result: dict[str, Any]) -> str:
-    """Format the prover trained without and with a conjecturer, with 95% intervals; `result` as in control.json."""
+    """Format the prover's pass@k without and with a conjecturer, with 95% intervals; `result` as in control.json."""
     return _table(("without", "with"), _prover_rows(result, "control", "run"))
 
 
 def before_after_table(result: Mapping[str, Any]) -> str:
-    """Format all roles before and after training, with 95% intervals; `result` as in evaluation.json."""
+    """Format all roles' values before and after training, with 95% intervals; `result` as in evaluation.json."""
     return _table(("before", "after"), before_after_rows(result))
 
 

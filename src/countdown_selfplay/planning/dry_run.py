@@ -42,8 +42,8 @@ def print_dry_run(
     model_path: str,
     launch: Launch | None = None,
 ) -> None:
-    """Print the resolved settings, the batch arithmetic, problems per round and memory of the run. Raises the
-    ConfigError that the run would raise: at once for a domain, else after printing. `launch`: None: this process's."""
+    """Print the resolved settings, batch arithmetic and memory of the run. Raises the ConfigError that the run would
+    raise: at once for a domain, else after printing. `launch`: launch to plan for; None: this process's."""
     domain_from(args)
     print_settings(args, script, model)
     print("\n# Roles")
@@ -78,7 +78,7 @@ def print_dry_run(
 
 
 def warn_of_room(script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig) -> None:
-    """Print, before a run that may not fit its GPU, the least change with which it fits. Raises ConfigError."""
+    """Print the least change by which a run fits its GPU, if needed. Raises ConfigError if its state cannot fit."""
     if args.device.type != "cuda":
         return
     try:
@@ -301,8 +301,8 @@ UNKNOWN_PROMPT = 512  # tokens of a question whose rows are not on this machine
 
 
 def _prompts(path: str, script: JointScriptArguments, args: JointSelfPlayConfig) -> dict[str, tuple[int, int]]:
-    """Return, by kind of role, the token counts of its longest usual prompt and of the prefix that all its prompts
-    share; critics read a prover's prompt and answer."""
+    """Return, by role, the token counts of the longest usual prompt and of the prefix that all its prompts share. A
+    critic's prompt is counted as the prover's prompt and an answer."""
     from ..data.files import load_problem_rows
 
     tokenizer: Any = read_tokenizer(path)

@@ -79,8 +79,8 @@ def parameters_of(config: Any, adapter: PeftConfig | None = None) -> tuple[int, 
 
 
 def state(launch: Launch, weights: int, trained: int, weight_bytes: int = 4, frozen: int = 0) -> tuple[Parts, Parts]:
-    """Return the persistent state, and the gradients, which exist only while training. Parameter counts: `weights`:
-    all; `trained`: in an optimizer; `frozen`: in frozen linear layers."""
+    """Return the parts of the persistent state, and of the gradients, which exist only while training. `weights`,
+    `trained`, `frozen`: numbers of all parameters, of those in an optimizer, of those in frozen linear layers."""
     n, deepspeed = launch.processes, launch.kind in ("zero2", "zero3")
     size = 2 if deepspeed and launch.bf16 else weight_bytes
     moments = 12 if deepspeed else 2 * size  # DeepSpeed's: a float32 copy of the weights beside Adam's two moments
@@ -110,9 +110,9 @@ def kv_cache(config: Any, texts: Iterable[tuple[str, int, int]], each: int) -> P
 
 
 def reading(config: Any, adapted: bool, rows: int, tokens: int, each: int) -> tuple[float, str]:
-    """Return the bytes of the activations of a layer that reads prompts, and a description: the MLP's gate, other half
-    and their product (with adapters only the product, in float32 and twice in `each` bytes); the residual, the norm,
-    the layer's input and the first layer's in float32."""
+    """Return the bytes of a layer's activations while it reads prompts, and a description. At `each` bytes a value:
+    gate, up projection and product of the MLP (bf16 with adapters: the product alone, twice, and once in float32). In
+    float32: the residual, the norm, the inputs of this layer and of the first."""
     text = config.get_text_config()
     inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
     wide = inner * (2 * each + 4 if adapted and each == 2 else 3 * each)

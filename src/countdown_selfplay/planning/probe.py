@@ -25,8 +25,8 @@ _SMALL = 1e-6  # an entropy bonus, so that texts without reward keep their rows 
 
 
 class Meter:
-    """Meter of the peak bytes since the last reading. On a GPU it is the allocator's; on a CPU, above the level at
-    creation, that of the resident pages without a file (those of libraries vary), which a thread reads every 2 ms."""
+    """Meter of the peak memory in bytes since the last reading. On a GPU it is the allocator's peak; on a CPU the peak
+    of the resident pages without a file, which a thread reads every 2 ms, less their level at creation."""
 
     def __init__(self) -> None:
         self.cuda = torch.cuda.is_available()

@@ -39,8 +39,8 @@ def proposer_class(name: str) -> Any:
 
 
 def check_proposer(what: str, proposer: Any, players: Mapping[str, Sequence[str]], domain: Any = None) -> None:
-    """Raise ConfigError unless `proposer` is one, every role that it needs has a player, and its `check` passes with
-    `domain`, if given. `players`: role -> its players."""
+    """Raise ConfigError unless `proposer` is a proposer, every role that it needs has a player, and its `check`
+    accepts `domain`, if given. `what`: subject of the message. `players`: names of the players by role."""
     check_part(what, proposer, BaseProposer, ("propose",))
     for kind in proposer.needs:
         if not players.get(kind):

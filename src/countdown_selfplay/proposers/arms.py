@@ -18,7 +18,7 @@ Window = Annotated[int, Ge(0)]
 class Arms:
     """Pulls and rewards, in [0, 1], of each arm.
 
-    discount: below 1, a reward has weight discount^age, the age in rewards. window: above 0, only the last
+    discount: below 1, a reward has weight discount^(number of later pulls). window: above 0, only the last
     `window` pulls count (discounted and sliding-window UCB: Garivier and Moulines, 2011). Neither: all pulls
     have equal weight."""
 
@@ -43,7 +43,7 @@ class Arms:
                 self.sums[name] = [float(len(values)), math.fsum(values)]
 
     def means(self) -> dict[str, float]:
-        """Return the mean reward of each pulled arm, with forgetting."""
+        """Return the mean reward of each pulled arm, weighted as `discount` or `window` says."""
         return {arm: total / count for arm, (count, total) in self.sums.items() if count > 0}
 
     def ucb(self, waiting: Mapping[str, int], exploration: float) -> str:

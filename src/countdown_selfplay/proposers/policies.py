@@ -21,9 +21,9 @@ REPAIRED = Metric(
 class Policies(BaseProposer):
     """Proposals by policies (Allen and Ståblein, section 3.2). Each group of samples answers a request.
 
-    repair: play a readable proposal in range whose solvability is unknown with another target, the result of a random
-    derivation from its numbers (`domain.repaired`), and credit the proposal with that problem's reward. The player
-    chooses size and numbers, but not solvability: a control for whether training teaches more than solvability."""
+    repair: play a readable proposal in range that is not known to be solvable with another target, the result of a
+    random derivation from its numbers (`domain.repaired`), and credit the proposal with that problem's reward. The
+    player then chooses size and numbers only: a control for whether training teaches more than solvability."""
 
     needs: Sequence[str] = ("conjecturer",)
     metrics: Sequence[Metric] = (REPAIRED,)
@@ -43,7 +43,7 @@ class Policies(BaseProposer):
             )
 
     def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """Return the request to each of the player's groups: keyword arguments of the domain's `propose_row`."""
+        """Return the requests to the player's groups in order, as keyword arguments of the domain's `propose_row`."""
         turn = round.domain.asks
         return [turn[(round.index * groups + group) % len(turn)] for group in range(groups)]
 
@@ -84,7 +84,7 @@ class Policies(BaseProposer):
 
 
 def drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposal]:
-    """Replace playable proposals by problems drawn for their levels (`domain.drawn`); "not_made" without one."""
+    """Give each playable proposal a problem of its levels (`domain.drawn`), or the reason "not_made" without one."""
     good = [i for i, proposal in enumerate(proposals) if proposal.reason == "ok"]
     if round.domain.drawn is None or not good:
         return list(proposals)
@@ -102,8 +102,8 @@ def drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposal
 
 
 def _repaired(round: Round, proposal: Proposal, place: int) -> Proposal:
-    """Return the proposal, made solvable if it was readable and in range; "unsolvable" without a derivation. Its facts
-    are those of the written problem. place: index among the player's proposals of the round."""
+    """Return the proposal; one that is readable, in range and not known to be solvable gets a planted target, or the
+    reason "unsolvable". Its facts stay those of the written problem. place: index among the player's proposals."""
     unknown = proposal.reason in ("ok", "unsolvable") and not proposal.facts.get("solvable", False)
     if proposal.problem is None or not unknown:
         return proposal

@@ -1,5 +1,5 @@
 """Proposers over the rungs of a domain, without a conjecturer: the domain makes the problems, and the proposer chooses
-how many of each rung. Controls and competitors of a trained conjecturer."""
+how many of each rung. They are baselines of a trained conjecturer."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -44,8 +44,8 @@ class Heard(NamedTuple):
 
 
 class Rungs(BaseProposer):
-    """Base class of rung proposers. All slots of a round get problems by `domain.random_of_rung`, of rungs that a
-    subclass chooses; request={"rung": r}. `hear` receives the solve rates.
+    """Base class of rung proposers. A subclass chooses a rung for each slot, `domain.random_of_rung` makes the problem
+    (request={"rung": r}), and `hear` receives its solve rate.
 
     rungs: rungs to play; None: all of the domain. share: share of the slots to fill; anchors take the others. Set the
     game's `anchor_fraction` to 0: slots are given to requests in turn, so that a lack of slots would flatten the
@@ -145,7 +145,7 @@ DECAY_PROBLEMS = 4
 
 
 class BanditRungs(Rungs):
-    """Rungs with probability proportional to (running mean of p(1 - p))^power, and a uniform share `eps` of the slots.
+    """Rungs with probability proportional to (running mean of p(1 - p))^power, mixed with a uniform share `eps`.
     p(1 - p) of G answers is multiplied by G / (G - 1), which makes it unbiased. The mean begins at `start` and keeps
     decay^(n / 4) of the past in a round with n problems of the rung; while all means are 0, rungs are uniform."""
 

@@ -30,9 +30,9 @@ class Targets(Policies):
     Targets are the problems of the data set, each once; unsolvable ones are set aside with a warning. A proposal that
     is itself a target is refused (`copies_target`): attempts at it would count as attempts at the target. The
     conjecturer's `num_generations` is the number of synthetic problems per unsolved target (1 in SGS). Without a
-    conjecturer this is plain RL on the targets, the baseline of SGS. State: targets and those set aside, the round in
-    which each was first solved (it stays solved), which of its synthetic problems were trainable until then (of those
-    solved last), which were attempted, and the order of batches.
+    conjecturer this is plain RL on the targets, the baseline of SGS. State: the targets, the unsolvable problems, the
+    attempted targets, the round that first solved a target (it stays solved), for each of its earlier attempts whether
+    it had a trainable synthetic problem, and the order of batches.
 
     batch: targets per round, every target once before one is repeated; None: all of them, as in SGS. fill: the next
     targets take slots that proposals leave empty, so that a round has problems_per_round problems; no synthetic
@@ -43,7 +43,7 @@ class Targets(Policies):
     metrics = METRICS
     chooses_targets = True
     shows: Sequence[str] = ("target",)
-    """Arguments of the domain's `propose_row` with the content that the conjecturer sees."""
+    """Arguments of the domain's `propose_row` that hold the problem shown to the conjecturer."""
 
     def __init__(self, batch: Count | None = None, conditioned: bool = True, fill: bool = False) -> None:
         super().__init__()

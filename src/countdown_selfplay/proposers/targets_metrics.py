@@ -15,8 +15,8 @@ LAST_SOLVED = 300
 """Number of targets, those solved last, whose histories are averaged (SGS, figure 5)."""
 
 STORIES = "targets.json"
-"""File of a run folder: [target, round that solved it, one 1 (trainable synthetic problem) or 0 per earlier attempt]
-of the last LAST_SOLVED; and the problems that were set aside."""
+"""File of a run folder. `solved`: [target, round that solved it, a digit per earlier attempt: 1 if its synthetic
+problem was trainable, else 0] of the last LAST_SOLVED. `aside`: the unsolvable problems."""
 
 _COUNTS = Panel("Targets", (0,), "Targets")
 _SYNTHETIC = Panel("Synthetic problems to train on", (0,), "Targets")

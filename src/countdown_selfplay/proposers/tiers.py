@@ -79,11 +79,11 @@ class TierTracker:
     below `low`. JSON state; equal on every process.
 
     window: rounds over which rates are averaged, emptied at each move; 1 in Multimodal LLM Self-Play. hysteresis: a
-    tier that reverses doubles its window, up to LONGEST_WINDOW times, and one that moves twice in one direction resets
-    it. Without it a tier that is too easy on one rung and too hard on the next moves in every round."""
+    tier that reverses doubles its window, to at most LONGEST_WINDOW x `window`; one that moves twice in one direction
+    gets `window` again. Without it a tier too easy on one rung and too hard on the next moves in every round."""
 
     rungs: list[int]
-    """Rung of each tier on its ladder; 0 is the easiest."""
+    """Rung of each tier on its ladder, from 0, the easiest, to `top`."""
     top: int
     low: float = 0.2
     high: float = 0.7

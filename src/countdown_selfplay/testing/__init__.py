@@ -29,13 +29,13 @@ Script = Callable[[str, Row, int], str]
 
 @dataclass
 class ScriptedRound:
-    """Round (contract/round.py) for tests. Unlike the trainer's, its rollouts have no tensors, verified samples are
-    rewarded by the verifier's score, and `imitate_B` marks nothing."""
+    """Round (contract/round.py) for tests. Unlike the trainer's, its rollouts have no `tensors`, the reward of a
+    verified sample is the verifier's score, and `credit` ignores `imitate_B`."""
 
     write: Script
-    """Function (player, row, index of the sample in its row) -> text; in moves -> the next move of an episode."""
+    """Function (player, row, index of the sample in its row) -> text; in moves the text is the next move."""
     sizes: dict[str, tuple[int, int]]
-    """Sizes by player: (problems of a round of its role, over all processes; samples per row)."""
+    """Map of each player to (problems of a round for its role over all processes, samples per row)."""
     domain: Any = field(default_factory=CountdownDomain.tiny)
     index: int = 0
     objectives: dict[str, Any] = field(default_factory=dict)

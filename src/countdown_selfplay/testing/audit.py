@@ -36,7 +36,7 @@ KINDS = ("constant", "question", "right or other", "unevaluated")
 
 @dataclass(frozen=True)
 class Paid:
-    """Text with the highest mean score of its kind. right, score: its means over the problems."""
+    """Text that a domain accepts most in its category. right: share of right verdicts. score: mean score."""
 
     text: str
     right: float
@@ -50,15 +50,15 @@ class Audit:
     ran: tuple[str, ...]
     """Planted answers that were executed."""
     paid: dict[str, Paid] = field(default_factory=dict)
-    """Text with the highest score of each kind in KINDS."""
+    """Most accepted text of each category in KINDS."""
     right: float | None = None
     """Share of the given answers that are right; None without any."""
 
 
 def audit(domain: Any, problems: Sequence[Any], answers: Sequence[str] = (), form: str = "ANSWER") -> Audit:
-    """Verify with `domain` texts that solve none of `problems`: constants, the question, the right one of `answers`
-    with a wrong one, and forms that return the question unevaluated; and answers that create a file if they are
-    executed. form: format of a completion with an ANSWER, such as "<answer>ANSWER</answer>"."""
+    """Verify texts that solve none of `problems`: constants, the question, a right answer beside a wrong one, and
+    forms that leave the question unevaluated; and answers that create a file if they are executed. answers: a right
+    one to each problem, or none. form: completion in which ANSWER is replaced, such as "<answer>ANSWER</answer>"."""
 
     def verdicts(texts: list[str], batch: list[Any]) -> list[Any]:
         return list(domain.verify([form.replace("ANSWER", text) for text in texts], batch))
@@ -107,6 +107,6 @@ def _junk(domain: Any, problem: Any, answers: Sequence[str], i: int) -> Iterator
 
 
 def _formulas(question: str) -> list[str]:
-    """Return the first two line endings of a question that may be formulas."""
+    """Return at most two texts that may be formulas, from the ends of the question's lines."""
     ends = (re.sub(r"∫|\bdx\b|=\s*\??\s*$", "", line.rpartition(":")[2]).strip() for line in question.splitlines())
     return [end for end in ends if re.search(r"[-+*/^]", end) and re.search(r"[0-9a-z]", end)][:2]

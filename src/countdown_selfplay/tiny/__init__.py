@@ -1,6 +1,6 @@
 """Embedded models for laptops and tests: one of 0.65M parameters that plays both roles on Countdown with three
-numbers, and three for the ladder, a prover of 0.22M that answers in moves and two conjecturers of 0.06M. Another
-package may add its own (packages.py). Importing this package loads no torch; `load_tiny_model` does.
+numbers, and three for the ladder, a prover of 0.22M that answers in moves and two conjecturers of 0.06M. An optional
+package may add others (packages.py). Importing this package loads no torch; `load_tiny_model` does.
 docs/tiny_model.md describes how the weights were made."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TINY_MODEL_PATH: Path = Path(__file__).parent / "weights"
 """Folder of the shipped weights and tokenizer; `from_pretrained(str(TINY_MODEL_PATH))` works offline."""
 
 TINY_SPEC: ProblemSpec = ProblemSpec(operands=(3,), number_low=1, number_high=12, target_low=1, target_high=99)
-"""Problems of the model's warm start, held-out side excepted: 3 numbers from 1 to 12, targets 1 to 99."""
+"""Problems of the tiny model's warm start, held-out side excepted: 3 numbers from 1 to 12, targets 1 to 99."""
 
 LADDER_MODEL_PATHS: dict[str, Path] = {
     role: Path(__file__).parent / "ladder" / role for role in ("prover", "conjecturer")
@@ -73,7 +73,7 @@ def resolve_model(name: str | None) -> str:
 
 
 def in_this_installation(path: str) -> str:
-    """Return the folder here of an embedded model whose `path`, in another installation, is absent; else `path`."""
+    """Return the folder here of an embedded model if `path`, its folder elsewhere, is absent; else `path`."""
     package = Path(__file__).parents[1]
     inner = {folder.relative_to(package.parent).parts: folder for folder in EMBEDDED.values()}
     folders = (str(folder) for end, folder in inner.items() if Path(path).parts[-len(end) :] == end)

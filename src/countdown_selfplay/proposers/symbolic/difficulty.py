@@ -290,12 +290,12 @@ def auc(p_N: np.ndarray, rate_N: np.ndarray) -> float | None:
 
 
 def reliability(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> list[tuple[int, float, float]]:
-    """Return (problems, mean p, mean rate) of each tenth of p with problems."""
+    """Return (problems, mean p, mean rate) for each of `bins` equal intervals of p that contains problems."""
     place_N = np.minimum((p_N * bins).astype(int), bins - 1)
     found = [place_N == b for b in range(bins)]
     return [(int(own.sum()), float(p_N[own].mean()), float(rate_N[own].mean())) for own in found if own.any()]
 
 
 def calibration_error(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> float:
-    """Return the mean |mean p - mean rate| over the bins, weighted by their problems. 0 is calibrated."""
+    """Return the mean |mean p - mean rate| over the intervals of `reliability`, weighted by problems; 0 is best."""
     return sum(n * abs(p - rate) for n, p, rate in reliability(p_N, rate_N, bins)) / max(len(p_N), 1)

@@ -18,9 +18,9 @@ STATISTICS = 3
 
 @dataclass
 class Factorized(Symbolic):
-    """Policy q(a | s) = q(number action | s) q(expression action | s): two softmax heads on one hidden layer. s:
-    features of the seed task that need no solution, and of the last refresh the share of admitted candidates, ln(1 +
-    archive) / 10, and 1 - the mean estimated solve rate of the selected.
+    """Policy q(a | s) = q(number action | s) q(expression action | s): two softmax heads on one hidden layer. The
+    state s has the seed task's features that need no solution, ln(1 + size of the archive) / 10, and for the last
+    refresh the share of admitted candidates and 1 - the mean estimated solve rate of the selected ones.
 
     REINFORCE on the R_gen of all valid candidates, selected or not: loss = -mean[(R_gen - b) log q] - entropy x H(q),
     one step of Adam per refresh. b is a moving mean of R_gen, at first the first refresh's mean. The source gives no

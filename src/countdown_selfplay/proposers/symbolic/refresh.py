@@ -38,8 +38,8 @@ class Scored(NamedTuple):
 
 @dataclass
 class Symbolic(BaseProposer):
-    """Base class of symbolic proposers. Every `refresh` rounds, beginning with round 0, `candidates` seeds from the
-    data set (the round's anchors), and with probability `archive_seeds` from the archive, are edited. Valid candidates
+    """Base class of symbolic proposers. Every `refresh` rounds, beginning with round 0, `candidates` seed problems are
+    edited, each from the archive with probability `archive_seeds`, else from the round's anchors. Valid candidates
     get an estimated solve rate, a distance to the archive (to the anchors while it is empty) and the score R_gen;
     `selection` moves at most `keep` of them into the archive and the buffer, from which `generated_fraction` of the
     prover's slots are drawn. Set the game's `anchor_fraction` to 1 minus that.
@@ -218,7 +218,7 @@ class Symbolic(BaseProposer):
         ]
 
     def _filtered(self, round: Round, mutants: Any) -> list[str]:
-        """Return the reason why each candidate is refused (check, held out, repeated, archived), or "ok"."""
+        """Return, by candidate, the reason of its refusal (the domain's, held_out, duplicate or archived), or "ok"."""
         reasons, seen = list(mutants.reasons), set()
         for i, problem in enumerate(mutants.problems):
             if reasons[i] != "ok":
@@ -239,7 +239,7 @@ class Symbolic(BaseProposer):
         return self._learned(round, {k: (r, self.relabel_samples) for k, r in zip(keys, rates.tolist(), strict=True)})
 
     def _learned(self, round: Round, rates: dict[str, tuple[float, int]]) -> dict[str, Any]:
-        """Train the predictor on rates (problem -> rate, number of answers); return its errors before and after."""
+        """Train the predictor on `rates` (key -> solve rate, answers); return its error metrics before and after."""
         if not rates:
             return {}
         problems = [round.domain.mutations.problem_of_key(key) for key in rates]
@@ -275,7 +275,7 @@ class Symbolic(BaseProposer):
 
 
 def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:
-    """Return names such as "small+divide" for pairs of actions, which are counted separately."""
+    """Return an arm such as "small+divide" for each pair of actions; metrics count its two actions separately."""
     return [f"{number}+{kind}" for number, kind in zip(number_actions, expression_actions, strict=True)]
 
 

@@ -16,7 +16,7 @@ Rule = Literal["top_k", "hard_band", "soft_penalty", "sampled"]
 
 
 class Selected(NamedTuple):
-    """Result. chosen: at most k rows, best first. verdicts: (N) admitted, too_hard, too_easy or low_diversity."""
+    """Result of `select`. chosen: at most k rows, best first. verdicts: admitted or why refused, by row."""
 
     chosen: np.ndarray
     verdicts: list[str]
@@ -84,7 +84,7 @@ class Selection:
 @dataclass
 class Entry:
     """Problem in the buffer. p: solve rate, estimated or last measured. measured: whether it was played. added: round
-    in which it was added. arm: its origin."""
+    in which it was added. arm: name of the arm that made it."""
 
     key: str
     p: float
@@ -95,8 +95,8 @@ class Entry:
 
 class ProblemReplay:
     """Buffer of generated problems on which the solver trains (B_gen of Task Difficulty and Diversity). A draw is
-    uniform, as there, or weighted by 2^(-age / half_life) x exp(-outside / softness), with the age in rounds and
-    `outside` the distance of p to the band.
+    uniform, as in the source, or weighted by 2^(-age / half_life) x exp(-outside / softness), with the age in rounds
+    and `outside` the distance of p to the band.
 
     capacity: above it entries of the smallest weight are removed; of equal ones, the oldest. half_life: 0: no weight
     by age. softness: 0: no weight by difficulty."""
@@ -109,7 +109,7 @@ class ProblemReplay:
         return len(self.entries)
 
     def add(self, keys: Sequence[str], p_N: Sequence[float], arms: Sequence[str], now: int, band: Selection) -> None:
-        """Add a round's selected problems. `band`: selection with the band of `outside`."""
+        """Add the problems selected in round `now`. `band`: selection whose band the weights use."""
         for key, p, arm in zip(keys, p_N, arms, strict=True):
             self.entries[key] = Entry(key, float(p), now, arm)
         if len(self.entries) > self.capacity:
@@ -119,7 +119,7 @@ class ProblemReplay:
             self.entries = {listed[i].key: listed[i] for i in sorted(order.tolist())}
 
     def draw(self, count: int, now: int, band: Selection, seed: int) -> list[Entry]:
-        """Draw at most `count` different problems, without replacement."""
+        """Draw at most `count` different problems, without replacement, by their weights in round `now`."""
         listed = list(self.entries.values())
         if not listed:
             return []
