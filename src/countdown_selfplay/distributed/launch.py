@@ -100,7 +100,7 @@ def leave_process_group() -> None:
 
 
 def pause_at_exit() -> None:
-    """Pause at exit, for programs that do not end the group: after an error, ending it could wait forever."""
+    """Register a pause at exit, for programs that do not end the group: after an error, that could wait forever."""
     atexit.unregister(_let_go)
     atexit.register(_let_go)
 

@@ -47,7 +47,7 @@ class UnknownModelError(GenerationError):
 
 
 class VLLMServerClient:
-    """HTTP client of one server. `lost`: a request failed without an answer, so that the server may have restarted.
+    """HTTP client of one server. `lost`: a request failed, not by a time-out, and the server may have restarted.
 
     Args:
         url: address, such as http://127.0.0.1:8000.

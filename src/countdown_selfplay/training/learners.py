@@ -123,8 +123,7 @@ class ReplayQueue:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state. Raises CheckpointError if its reference log-probs are of other settings (KL,
-        temperature)."""
+        """Restore the state. Raises CheckpointError if `reference` (KL on or off, temperature) differs."""
         if state["reference"] != self.reference:
             raise CheckpointError(
                 "The checkpoint's kept samples have reference log-probs for (KL on, temperature) = "

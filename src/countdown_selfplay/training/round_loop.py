@@ -96,8 +96,7 @@ class RoundLoop:
         return cut, metrics | ({f"{role}/steps": len(cut)} if size else {})
 
     def _step(self, index: int, cut: dict[str, list[list[Sample]]]) -> Step:
-        """Plan step `index` of the round. A role without further steps has no samples in it. `cut`: result of
-        `_cut`."""
+        """Plan step `index` of the round, without samples of roles that have no further step. `cut`: from `_cut`."""
         here = {role: parts[index] if index < len(parts) else [] for role, parts in cut.items()}
         beside = {
             role: learner.demonstrations((*self._key(role), index))
@@ -111,8 +110,7 @@ class RoundLoop:
         return (self.args.seed, "replay", self.counts.attempt, self.counts.rounds, role)
 
     def _count_solved(self, result: RoundResult) -> None:
-        """Record which data set problems are solved and log their share and all samples so far (SGS 2026, figure
-        1)."""
+        """Record which problems of the data set are solved; log their share and the samples (SGS 2026, figure 1)."""
         result.metrics["round/generations"] = self.counts.generations
         result.metrics["round/tokens"] = sum(self.counts.tokens.values())
         if result.solved:
