@@ -1,4 +1,4 @@
-"""Start and end of a process of a distributed run."""
+"""Check of a distributed launch at its start, and orderly end of a process of the run."""
 
 from __future__ import annotations
 

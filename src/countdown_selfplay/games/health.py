@@ -177,8 +177,8 @@ def examples(
     more: Sequence[dict[str, Any]] = (),
 ) -> list[dict[str, Any]]:
     """Return at most `count` samples of this process, spread over its groups, for samples.jsonl, with `rung` if the
-    domain has several. The completion of an episode is its moves, one per line, and its prompt is the first move's;
-    `moves` are its moves with the state before each. more: further columns, per sample."""
+    domain has several. For an episode, `completion` has its moves, one per line, `prompt` that of the first move, and
+    `moves` each move with the state before it. more: further columns, per sample."""
     rollout = turn.rollout
     count, rungs = min(count, len(rollout.texts)), has_rungs(round.domain)
     episodes = rollout.steps if isinstance(rollout, Episodes) else []

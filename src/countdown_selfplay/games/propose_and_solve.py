@@ -45,7 +45,7 @@ class Slots:
     proposals: Sequence[Proposal]
     admission: Admission
     targets: list[Any] | None
-    """Targets that the proposer chose; None: it chooses none, and the data set supplies anchors."""
+    """Targets chosen by the proposer; None if it chooses no targets, and the data set supplies anchors."""
     problems: list[Any]
     keys: list[str]
     kept: int

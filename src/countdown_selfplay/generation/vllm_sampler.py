@@ -163,9 +163,9 @@ def check_one_shape(models: Mapping[str, Any]) -> None:
 
 @torch.no_grad()
 def fingerprint(parameters: Iterable[torch.nn.Parameter]) -> tuple[int, ...]:
-    """Return a fingerprint of the weights, which an optimizer step, a rollback, a resume and a manual edit all change.
-    It holds two sums per tensor of the bits of this process's part, read as integers: over all elements and over every
-    other one, so that an exchange of two elements shows too. Reading weights is far cheaper than pushing them."""
+    """Return a fingerprint of the weights, which an optimizer step, a rollback, a resume and a manual edit all change:
+    two sums per tensor of the bits of this process's part, read as integers, over all elements and over every other
+    one, so that an exchange of two elements shows too. Reading weights is far cheaper than pushing them."""
     sums = []
     for parameter in parameters:
         shard: Any = parameter.to_local() if isinstance(parameter, DTensor) else parameter  # FSDP2

@@ -204,7 +204,7 @@ def _narrow(cache: Any, device: torch.device) -> None:
 def _drawn(scores_BV: torch.Tensor, rows: torch.Tensor, of: int) -> tuple[torch.Tensor, torch.Tensor | bool]:
     """Sample one token per row; return the tokens, and whether all probabilities are finite. As in torch.multinomial
     the largest ratio of probability to exponential noise wins. Noise is drawn for `of` rows, finished ones included: a
-    row's tokens do not depend on when others finish. With `of` 0, return the most likely tokens, unchecked."""
+    row's tokens do not depend on when others finish. With `of` 0, return the most likely tokens and True."""
     if not of:
         return scores_BV.argmax(-1), True
     probs_BV = scores_BV.softmax(-1)

@@ -188,7 +188,7 @@ def obstacle(module: Any, config: Any) -> str:
 
 
 def mixed_adapters(module: Any, names: Sequence[str]) -> MixedAdapters:
-    """Set up mixed passes of a PEFT model that has no `obstacle`; return them."""
+    """Set up mixed passes of a PEFT model that has no `obstacle`; return them. `names`: of its adapters."""
     layers: list[Any] = [part for part in module.modules() if isinstance(part, Linear)]
     grouped = []
     for layer in layers:

@@ -133,7 +133,7 @@ def digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str, 
 
 
 def replace_checkpoint(source: Path, target: Path) -> None:
-    """Move a checkpoint from `source` to `target`, replacing one of the same step; `restore_replaced` can undo it."""
+    """Rename `source` to `target` and delete the old `target`; `restore_replaced` repairs an interruption."""
     old = target.with_name(f"{_OLD}{target.name}")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists() and step_in(target) != step_of(target):
@@ -145,7 +145,7 @@ def replace_checkpoint(source: Path, target: Path) -> None:
 
 
 def restore_replaced(output: Path) -> None:
-    """Restore each checkpoint whose replacement did not arrive after an interruption; delete it if that arrived."""
+    """Repair interrupted replacements: restore the old checkpoint, or delete it if the new one is in place."""
     for old in output.glob(f"{_OLD}checkpoint-*"):
         target = output / old.name.removeprefix(_OLD)
         if target.exists():
@@ -191,8 +191,8 @@ def step_in(folder: Path) -> int:
 
 
 def checkpoints(output: Path) -> list[Path]:
-    """Return the folders `checkpoint-<step>` in `output`, complete or not, by the step at which they were written. Of
-    several written at the same step, the one whose name has that step comes last."""
+    """Return the folders `checkpoint-<step>` in `output`, complete or not, sorted by the step at which they were
+    written. Among several of the same step, the one whose name has that step comes last."""
     keys = {folder: step_in(folder) for folder in checkpoint_folders(output)}
     return sorted(keys, key=lambda folder: (keys[folder], step_of(folder) == keys[folder]))
 

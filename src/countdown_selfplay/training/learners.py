@@ -149,7 +149,7 @@ def _rows_of(state: Mapping[str, Any]) -> list[Sample]:
 
 
 def numbered(answers: Sequence[Answer]) -> list[Sample]:
-    """Return the rows of answers, each answer a group of its own: it may be repeated or come from an earlier round."""
+    """Return the rows of answers with each answer as one group: it may be repeated or come from an earlier round."""
     return [replace(row, answer=i, group=i) for i, answer in enumerate(answers) for row in answer]
 
 
@@ -234,7 +234,7 @@ def learners_of(
 
 
 def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
-    """Return the trained roles that answer in episodes. Raises ConfigError if no micro-batch can hold an episode."""
+    """Return the trained roles that answer in episodes. Raises ConfigError if an episode exceeds a micro-batch."""
     if not in_moves(domain):
         return []
     if args.per_device_train_batch_size < domain.most_moves:

@@ -145,7 +145,7 @@ class RoleLoss:
         self._sums[name] = self._sums[name] + value if name in self._sums else value
 
     def pop_sums(self) -> dict[str, torch.Tensor]:
-        """Return the sums of metrics on this process since the last call, each a share of a mean, and reset them."""
+        """Return this process's parts of the metrics' means since the last call, and reset them."""
         sums, self._sums = self._sums, {}
         return sums
 

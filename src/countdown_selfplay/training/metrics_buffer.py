@@ -51,7 +51,7 @@ class RunCounts:
         return {"samples": dict(self.samples), "tokens": dict(self.tokens)}
 
     def keep_spent(self, spent: Mapping[str, Mapping[str, int]]) -> None:
-        """Raise each count that is below its value in `spent`, which was recorded at a rollback, to that value."""
+        """Raise each count to its value in `spent`, which was recorded at a rollback, if the count is lower."""
         for totals, counts in ((self.samples, spent.get("samples", {})), (self.tokens, spent.get("tokens", {}))):
             totals.update({player: max(totals.get(player, 0), count) for player, count in counts.items()})
 
@@ -104,7 +104,7 @@ class MetricsBuffer:
             modes["train"].clear()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state as plain JSON. All processes call it, because their sums of losses differ."""
+        """Return the state as plain JSON. All processes call it, because the sums of losses differ between them."""
         return {
             "round_metrics": self.rounds,
             "collected": {role: modes["train"] for role, modes in self.collected.items()},

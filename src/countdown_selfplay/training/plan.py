@@ -312,7 +312,7 @@ def group_tokens(samples: Sequence[Sample]) -> Counter[int]:
 
 
 def side_by_side(passes: Sequence[Pass]) -> list[Pass]:
-    """Combine the i-th micro-batches of all players into one pass, and likewise those without a gradient."""
+    """Combine the i-th micro-batches of all players into one pass; those without a gradient separately."""
     by_role: dict[tuple[str, bool], list[Pass]] = {}
     for one in passes:
         by_role.setdefault((one.role, one.graph), []).append(one)

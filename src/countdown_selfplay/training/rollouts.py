@@ -214,8 +214,8 @@ class Rollouts:
         self, model: torch.nn.Module, tensors: dict[str, torch.Tensor], together: bool = True
     ) -> torch.Tensor:
         """Return log-probs of completions under `model`, (B, T), without a graph. Beyond SHORT columns rows are
-        trimmed, and sorted by length unless they share prompts; trimmed padding gets 0. together: whether all
-        processes call it, so that they use one batch size."""
+        trimmed, and sorted by length unless rows share prompts; trimmed padding gets 0. together: whether all
+        processes call it, and agree on one batch size."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
         args, length, width = self.context.args, tensors["completion_ids"].size(1), tensors["prompt_ids"].size(1)

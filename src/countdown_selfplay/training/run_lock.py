@@ -1,4 +1,4 @@
-"""Lock that gives a folder to one run; the operating system releases it when the process ends."""
+"""Lock that reserves a folder for one run; the operating system releases it when the process ends."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run_lock(output: str | Path) -> Iterator[None]:
 
 
 def _acquire(lock: FileLock, folder: Path) -> str | None:
-    """Acquire the lock; return None, or an error if another process holds it or `folder` cannot be written."""
+    """Acquire the lock; return None, or a message if another process holds it or `folder` cannot be written."""
     path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -149,8 +149,8 @@ class Store:
 
     def resolve(self, resume: str | bool | None) -> Path | None:
         """Return the checkpoint that `resume` denotes, or None for a new run: a folder, True for the newest complete
-        one in the output folder, or "auto" for the same if there is one. Raises CheckpointError if it is absent,
-        damaged or of a run with other settings."""
+        one in the output folder, or "auto" for the same if there is one. Raises CheckpointError if the checkpoint is
+        absent, damaged or of a run with other settings."""
         if resume == "":  # an unset shell variable: a fresh run would move the old one aside
             raise CheckpointError(
                 "`resume_from_checkpoint` is empty; pass a checkpoint's folder, true, auto or nothing."

@@ -252,7 +252,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return inputs  # a micro-batch, as it is
 
     def get_total_train_batch_size(self, args: Any) -> int:
-        """Return the trained roles' samples per round, from which the Trainer computes samples per second."""
+        """Return the number of samples of trained roles in a round, for the Trainer's samples per second."""
         return sum(self.args.samples()[role] for role in self.trained)
 
     def floating_point_ops(self, inputs: Any) -> int:
@@ -322,7 +322,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self.log(metrics)
 
     def report(self, output: str | Path | None = None) -> Path:
-        """Write the report of the run so far to `output`, by default report.html in its folder; return the path."""
+        """Write the report of the run so far to `output`, by default its folder's report.html; return the path."""
         folder = Path(self.args.output_dir)
         path = folder / "report.html" if output is None else Path(output)
         return report_of(folder, path) if self.processes.main else path

@@ -198,7 +198,7 @@ def report_line(folder: Path) -> str:
 
 
 class BeforeAfter(TrainerCallback):
-    """Callback that logs each evaluation, and writes the first and the last one to evaluation.json. It writes nothing
+    """Callback that logs each evaluation, and writes the first and the last one to evaluation.json. Nothing is written
     before `train`, which decides whether to resume the folder's run or to move it aside."""
 
     def __init__(self, log: Callable[[dict[str, float]], None]) -> None:
@@ -238,8 +238,8 @@ class BeforeAfter(TrainerCallback):
             self._write(args, state)
 
     def _write(self, args: Any, state: Any) -> None:
-        """Write evaluation.json. A resumed run keeps the first evaluation of its file; figures on other problems, or
-        with another number of answers, are not paired with it."""
+        """Write evaluation.json. A resumed run keeps the first evaluation in the file; an evaluation on other
+        problems, or with another number of answers, is not paired with the first one."""
         if not state.is_world_process_zero:
             return
         folder = Path(args.output_dir)
