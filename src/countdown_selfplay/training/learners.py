@@ -234,7 +234,7 @@ def learners_of(
 
 
 def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
-    """Return the trained roles that answer in episodes. Raises ConfigError if an episode exceeds a micro-batch."""
+    """Return the trained roles that answer in moves. Raises ConfigError if a micro-batch cannot hold an episode."""
     if not in_moves(domain):
         return []
     if args.per_device_train_batch_size < domain.most_moves:

@@ -38,7 +38,7 @@ class Sample:
     imitated: bool = False
     """Whether the supervised term of the loss includes the sample."""
     logps: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """TRL's name -> one log-prob per completion token."""
+    """TRL's column name (one of LOGPS) -> one log-prob per completion token."""
     round: int = 0
     """Round in which the completion was sampled."""
 
