@@ -117,8 +117,8 @@ class Engine:
 def clip_roles(
     optimizer: torch.optim.Optimizer, settings: Mapping[str, Role], dropped: frozenset[str] = frozenset()
 ) -> dict[str, float]:
-    """Clip each role's gradient at its separate norm and return the norms before clipping. Roles in `dropped` had no
-    credited sample: their gradients are set to None, so that the optimizer leaves parameters and moments unchanged."""
+    """Clip each role's gradient to the role's `max_grad_norm` and return the norms before clipping. The gradients of
+    roles in `dropped` are set to None, so that the optimizer leaves parameters and moments unchanged."""
     by_role: dict[str, list[torch.nn.Parameter]] = {}
     for group in optimizer.param_groups:
         by_role.setdefault(group["role"], []).extend(p for p in group["params"] if p.grad is not None)

@@ -71,7 +71,7 @@ class ZeroEngine(Engine):
         return _trl.inference_copy(model, self.accelerator, "deepspeed")
 
     def sampling(self) -> AbstractContextManager[Any]:
-        """Limit TRL, which gathers all weights that it sees, to those of the active policy, inside the block."""
+        """Make TRL gather, inside the block under ZeRO-3, only the weights of the active policy."""
         engine, module = self.wrapped(), self.policies.module
         own = {"parameters": lambda: getattr(module, "policy", module).parameters()}
         return _trl.swapped(engine, own if self.stage == 3 and engine is not module else {})

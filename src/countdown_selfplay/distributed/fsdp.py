@@ -55,7 +55,7 @@ class FsdpEngine(Engine):
 
 
 def full_precision_outputs(policy: Any) -> Any:
-    """Keep the module's outputs in float32: in bf16, accelerate's output type, a sum of -500 has an error of 2."""
+    """Return `policy` without an output cast: in bf16, accelerate's output type, a sum of -500 has an error of 2."""
     return policy if policy is None else dataclasses.replace(policy, output_dtype=None)
 
 

@@ -1,4 +1,4 @@
-"""Start and end of a process of a distributed run."""
+"""Check of a distributed launch at its start, and orderly end of a process of the run."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def leave_process_group() -> None:
 
 
 def pause_at_exit() -> None:
-    """Pause at exit, for programs that do not end the group: after an error, ending it could wait forever."""
+    """Register a pause at exit, for programs that do not end the group: after an error, that could wait forever."""
     atexit.unregister(_let_go)
     atexit.register(_let_go)
 

@@ -91,7 +91,7 @@ ALONE = Processes()
 
 
 def processes_of(accelerator: Any, in_step: bool = False) -> Processes:
-    """Return the processes of an Accelerate run."""
+    """Return the `Processes` of this process in an Accelerate run. `in_step`: as in `Processes`."""
     world = accelerator.num_processes
     if world > 1:
         pause_at_exit()

@@ -30,7 +30,7 @@ def game_class(name: str) -> Any:
 
 
 def check_game(what: str, game: Any) -> None:
-    """Raise ConfigError unless a game, or a game's class, has the required methods."""
+    """Raise ConfigError unless a game, or a game's class, has the required methods and `roles`."""
     check_part(what, game, BaseGame, ("play",))
     if not isinstance(game.roles, Mapping) or not game.roles:
         raise ConfigError(

@@ -24,7 +24,7 @@ CRITICS = ("helpful", "misleading")
 
 @dataclass(frozen=True)
 class Episode:
-    """Revision of an answer: its first answer, its critique and its outcome."""
+    """Revision of a first answer: indices of the answer and of its critique, and the outcome."""
 
     first: int
     """Index among this process's first answers."""
@@ -44,9 +44,9 @@ def outcome_of(was_right: bool, is_right: bool, rejections: int, hinted: bool = 
     """Return the outcome of a revision from the first answer's correctness, the verdict of the revision, the number of
     its rejections of the critique in the requested form, and whether it rejects in another form (hinted).
 
-    As in the code of Wang et al., a resisted revision has exactly one rejection, whatever its new answer; corrected
-    and misled ones have none in any form. Several or unboxed rejections are neither. A revision of a right answer
-    without any answer counts as misled."""
+    As in the code of Wang et al., a resisted revision has exactly one rejection, whatever its new answer; corrected,
+    kept and misled ones have none in any form. With several, or one in another form, a revision of a right answer is
+    unclear. A revision of a right answer that contains no answer counts as misled."""
     rejects = bool(rejections) or hinted
     if not was_right:
         return "corrected" if is_right and not rejects else "not_corrected"
@@ -71,7 +71,7 @@ class CriticDiscernment(BaseGame):
     the misleading critic, and then revised.
 
     Rewards (equations 1 to 3, as means over the revisions): a right first answer gets eta plus the share of its
-    revisions that end right, a wrong one the share of revisions that correct it; a revision gets 1 if it ends right,
+    revisions that succeed (`Episode`), a wrong one the share that correct it; a revision gets 1 if it succeeds,
     plus eta after a right answer; a helpful critique gets the share of revisions that correct the answer, a misleading
     one the share that give it up. Unreadable critiques are not shown and get 0. Reward functions are only logged. A
     run may omit one critic (the ablations of section 5.2): its answers are not criticised.
@@ -113,7 +113,7 @@ class CriticDiscernment(BaseGame):
         return {name: getattr(self, name) for name in ("eta", "revisions", "first_credit")}
 
     def check(self, args: Any) -> None:
-        """Raise ConfigError unless each role has one player and every setting has an effect."""
+        """Raise ConfigError unless there is a critic, each role has one player and every setting has an effect."""
         for kind, players in args.players_by_kind.items():
             if len(players) > 1:
                 raise ConfigError(
@@ -210,7 +210,7 @@ class CriticDiscernment(BaseGame):
         right: Sequence[bool],
         spoken: Mapping[str, tuple[list[int], Rollout]],
     ) -> tuple[Rollout, list[Episode], dict[str, list[str | None]]]:
-        """Sample revisions of each readable critique; return them, their outcomes, and the shown texts."""
+        """Sample revisions of each readable critique; return them, their outcomes, and by critic the texts shown."""
         critic = critique_of(round.domain)
         shown: list[tuple[int, str, int]] = []
         rows, critiques = [], dict[str, list[str | None]]()
@@ -230,8 +230,8 @@ class CriticDiscernment(BaseGame):
         return second, episodes, critiques
 
     def planned(self, problems: int, group: Mapping[str, int]) -> dict[str, int]:
-        """Return each player's largest number of samples: a critic's if all answers are of its type, the prover's if
-        all are of the type with most critiques."""
+        """Return each player's largest number of samples: a critic's if it criticises all answers, the prover's if the
+        critic with the most critiques does. `group`: samples per prompt, by player."""
         prover = next(player for player in group if player.split("/")[0] == "prover")
         answers = problems * group[prover]
         most = {player: answers * samples for player, samples in group.items() if player != prover}

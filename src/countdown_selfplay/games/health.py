@@ -70,8 +70,8 @@ def _health(
 
 
 def _holds(given: Any, ask: Mapping[str, Any]) -> bool:
-    """Return whether `ask` is part of a request, which may be larger ("4 or more"). Values other than mappings, such
-    as a bandit's arm, are not requests."""
+    """Return whether the request `given` has all entries of `ask`; it may be larger ("4 or more"). Values other than
+    mappings, such as a bandit's arm, are not requests."""
     return isinstance(given, Mapping) and all(name in given and given[name] == value for name, value in ask.items())
 
 
@@ -177,8 +177,8 @@ def examples(
     more: Sequence[dict[str, Any]] = (),
 ) -> list[dict[str, Any]]:
     """Return at most `count` samples of this process, spread over its groups, for samples.jsonl, with `rung` if the
-    domain has several. The completion of an episode is its moves, one per line, and its prompt is the first move's;
-    `moves` are its moves with the state before each. more: further columns, per sample."""
+    domain has several. For an episode, `completion` has its moves, one per line, `prompt` that of the first move, and
+    `moves` each move with the state before it. more: further columns, per sample."""
     rollout = turn.rollout
     count, rungs = min(count, len(rollout.texts)), has_rungs(round.domain)
     episodes = rollout.steps if isinstance(rollout, Episodes) else []
@@ -249,7 +249,7 @@ def in_frontier(frontier: Frontier, problem_of: Sequence[int | None], solve_rate
 
 
 def frontier_share(proposals: Sequence[Proposal], played: Sequence[bool], inside_N: np.ndarray) -> dict[str, float]:
-    """Return the share of the frontier among the played problems that players wrote; {} without any."""
+    """Return the share of problems in the frontier among the played ones that players wrote; {} if there are none."""
     written = [bool(inside) for p, got, inside in zip(proposals, played, inside_N, strict=True) if got and p.by]
     return {"round/frontier_share": sum(written) / len(written)} if written else {}
 

@@ -45,11 +45,11 @@ class Slots:
     proposals: Sequence[Proposal]
     admission: Admission
     targets: list[Any] | None
-    """Targets that the proposer chose; None: it chooses none, and the data set supplies anchors."""
+    """Targets chosen by the proposer; None if it chooses no targets, and the data set supplies anchors."""
     problems: list[Any]
     keys: list[str]
     kept: int
-    """Number of proposals, which come first in `problems`."""
+    """Number of played proposals, which come first in `problems`."""
     randoms: int
     mastered: frozenset[str]
     """Keys of the problems on which the first prover's objective no longer trains."""
@@ -120,7 +120,7 @@ class ProposeAndSolve(BaseGame):
     def _fill(
         self, round: Round, anchors: Sequence[Any], proposals: Sequence[Proposal], targets: list[Any] | None
     ) -> Slots:
-        """Fill the slots: all processes admit the same proposals; anchors fill the rest, subject to `fill`."""
+        """Fill the round's slots with admitted proposals, random problems, and targets or anchors (`fill`)."""
         domain, rules, provers = round.domain, self.settings, round.players("prover")
         admission = admit(
             domain, proposals, self.archive, round.held_out, rules.novelty_window, rules.duplicate_proposals
@@ -151,7 +151,7 @@ class ProposeAndSolve(BaseGame):
         return Slots(proposals, admission, targets, problems, keys, kept, len(randoms), mastered)
 
     def _solve(self, round: Round, slots: Slots) -> tuple[list[Rollout], Outcome]:
-        """Sample answers of every prover to every problem; solve rates are means of correctness."""
+        """Sample answers of every prover to every problem; return the rollouts and the outcome without rewards."""
         provers, problems = round.players("prover"), round.share(slots.problems)
         rows = [round.domain.prove_row(problem) for problem in problems]
         answers = [round.sample(prover, rows, problems=problems) for prover in provers]
@@ -168,9 +168,9 @@ class ProposeAndSolve(BaseGame):
     def _reward(
         self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome
     ) -> tuple[Outcome, dict[str, Any]]:
-        """Return the outcome with the proposals' rewards, and metrics. A played proposal is rewarded by solve rate, a
-        refused one by the reward's `invalid_reward` or the setting of that name. An admitted one without a slot has no
-        reward and is not part of a baseline, unless `unplayed_reward` is set."""
+        """Return the outcome with the proposals' rewards, and metrics. The reward of a played proposal depends on its
+        solve rate, that of a refused one is the reward's `invalid_reward` or the setting of that name. An admitted
+        proposal without a slot has `unplayed_reward`; None: no reward, and no part in a baseline."""
         metrics: dict[str, Any] = {"round/random_slots": slots.randoms} if slots.randoms else {}
         if not slots.proposals:
             return outcome, metrics
@@ -329,7 +329,7 @@ def _whole(count: float) -> int:  # in methods the argument `round` hides the bu
 
 def progress_of(round: Round, answers: Sequence[Rollout], kept: int, of: str = "answers") -> np.ndarray:
     """Return the learning progress (`Round.progress`) of the first `kept` problems, in nats: the mean over right
-    answers, or with of="objective" over all, then over provers; 0 without such an answer or an optimizer step.
+    answers, or for of="objective" over all answers weighted by their advantages, then over provers; 0 if unmeasured.
     answers: one rollout per prover, of this process's problems."""
     known_MP = []
     for rollout in answers:

@@ -71,8 +71,8 @@ class Colocate(VLLMSampler):
         self.max_model_length = self.generation.llm.llm_engine.model_config.max_model_len
 
     def _start_weights(self, source: object, engine: Engine) -> str:
-        """Return the id or folder from which the engine starts: that passed to the trainer, else a copy of the model
-        that was passed as an object, or into which an adapter was merged."""
+        """Return the id or folder from which the engine starts: the one passed to the trainer, or a copy of weights
+        that were passed as an object or as an adapter over a base."""
         given: Any = self.context.args.model_init_kwargs  # TRL has read it from JSON
         if isinstance(source, str) and adapter_file(source, given or {}) is None:
             return source
@@ -177,8 +177,8 @@ def _check_unpacked(llm: Any) -> None:
 
 @contextmanager
 def _seeded(device: torch.device, *key: object) -> Iterator[None]:
-    """Seed by `key` every generator that vLLM draws from, inside the block: torch's, and NumPy's, which gives its
-    requests their seeds if it samples with Triton. Former states are restored after it."""
+    """Seed by `key`, inside the block, every generator that vLLM draws from: torch's, and NumPy's, which seeds vLLM's
+    requests if it samples with Triton. Former states are restored after it."""
     kept = random.getstate(), np.random.get_state()
     np.random.seed(seed_from(*key, "numpy") % 2**32)
     try:

@@ -43,11 +43,11 @@ _NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class UnknownModelError(GenerationError):
-    """Error of a server that does not know an adapter that it was sent, because it has restarted since."""
+    """Error of a server that does not know an adapter that it was sent, because the server has restarted since."""
 
 
 class VLLMServerClient:
-    """HTTP client of one server. `lost`: a request failed without an answer, so that the server may have restarted.
+    """HTTP client of one server. `lost`: a request failed, not by a time-out, and the server may have restarted.
 
     Args:
         url: address, such as http://127.0.0.1:8000.
@@ -291,7 +291,7 @@ class Server(VLLMSampler):
         _trl.close_channel(self._channels.pop(url, None))
 
     def _mark(self, url: str) -> None:
-        """Give the server a name for its current weights, which it loses at a restart. A vLLM without such names (404)
+        """Name the server's current weights; the server loses the name at a restart. A vLLM without such names (404)
         is monitored by failed requests alone."""
         mark = uuid.uuid4().hex
         if self.clients[url].knows("/update_weight_version", {"new_version": mark}):
@@ -322,7 +322,7 @@ class Server(VLLMSampler):
 
     def complete(self, role: str, groups: list[tuple[list[int], int]], seeds: list[int]) -> list[dict[str, Any]]:
         """Return the choices of all groups (a prompt and its number of completions), in order. A group has one request
-        and one seed: the server gives its n-th completion the seed + n."""
+        and one seed: the server gives the group's n-th completion the seed + n."""
         settings, url = self.sampling_settings(role), self.urls[role]
         longest = max(len(ids) for ids, _ in groups)
         check_lengths(role, longest, settings["max_tokens"], self.models[url].get("max_model_len"))

@@ -73,8 +73,8 @@ class VLLMSampler(Sampler):
         """Sample the role's completions; TRL calls it as it calls `generate` of VLLMGeneration."""
 
     def stale(self, place: str, name: str) -> tuple[str, object] | None:
-        """Return None if `place` holds the current weights called `name`, else their version, which it will hold once
-        pushed. All processes return the same: a push may gather shards, which all of them must join."""
+        """Return None if `place` (engine, adapter slot or server) holds the current weights called `name`, else their
+        version. All processes return the same: a push may gather shards, which all of them must join."""
         now = (name, self._state(name))
         changed = any(self.context.processes.gather([self._held.get(place) != now]))
         return now if changed else None
@@ -103,7 +103,7 @@ class VLLMSampler(Sampler):
         self._held.pop(place, None)
 
     def sampling_settings(self, role: str) -> dict[str, Any]:
-        """Return the SamplingParams of the role, by vLLM's names."""
+        """Return the settings of the role, or of an evaluation (`asked`), by the names of vLLM's SamplingParams."""
         context = self.context
         how = self.asked or sampling_of(context.args, context.roles[role], context.stops(role))
         names = ("temperature", "top_p", "top_k", "repetition_penalty", "min_p")
@@ -163,9 +163,9 @@ def check_one_shape(models: Mapping[str, Any]) -> None:
 
 @torch.no_grad()
 def fingerprint(parameters: Iterable[torch.nn.Parameter]) -> tuple[int, ...]:
-    """Return a fingerprint of the weights, which an optimizer step, a rollback, a resume and a manual edit all change.
-    It holds two sums per tensor of the bits of this process's part, read as integers: over all elements and over every
-    other one, so that an exchange of two elements shows too. Reading weights is far cheaper than pushing them."""
+    """Return a fingerprint of the weights, which an optimizer step, a rollback, a resume and a manual edit all change:
+    two sums per tensor of the bits of this process's part, read as integers, over all elements and over every other
+    one, so that an exchange of two elements shows too. Reading weights is far cheaper than pushing them."""
     sums = []
     for parameter in parameters:
         shard: Any = parameter.to_local() if isinstance(parameter, DTensor) else parameter  # FSDP2

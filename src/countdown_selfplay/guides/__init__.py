@@ -31,8 +31,8 @@ def make_guide(name: str, arguments: dict[str, Any] | None = None) -> Guide | No
 
 
 def check_guide(what: str, guide: Any, players: Mapping[str, Sequence[str]]) -> None:
-    """Raise ConfigError unless `guide` is a guide or None, and the role `guide` has a player exactly if it needs one.
-    `players`: role -> its players."""
+    """Raise ConfigError unless `guide` is a guide or None, each role that the guide needs has a player, and the role
+    `guide` has one only if needed. `players`: role -> its players."""
     if guide is not None:
         check_part(what, guide, BaseGuide, ("score",))
     needs = () if guide is None else guide.needs

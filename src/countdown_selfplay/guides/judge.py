@@ -16,7 +16,7 @@ class Judge(BaseGuide):
     """Guide whose score, R_guide, is read from a review that the role `guide` writes, with the rubrics in its prompt
     (SGS 2026, appendix E.3). It reviews only problems that a prover solved, once each; NaN if unreadable. Several
     guides are averaged. The guide of SGS is frozen: `roles: {guide: {weights: start}}`; `model` names another one.
-    54.7% of its reviews were readable before fine-tuning on 2,048 of them, 99% after."""
+    In SGS 54.7% of reviews were readable, and 99% after fine-tuning on 2,048 reviews."""
 
     scale = (0.0, 8.0)
     needs: Sequence[str] = ("guide",)

@@ -1,4 +1,4 @@
-"""Adapters as models: merging into their base, and bases without a hub id or folder."""
+"""Loading of adapters: finding and naming their base, merging into it, and checks of a LoRA config."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def adapter_file(path: str, kwargs: Mapping[str, Any]) -> Path | None:
 
 
 def base_of(file: Path, over: Sequence[str] = ()) -> tuple[str, str | None]:
-    """Return folder or hub id, and revision, of the base in an adapter_config.json. A base that a run wrote next
-    to its adapters is searched above the file first, because the run's folder may have been moved; an embedded
-    model's folder may be that of another installation. Raises DataError if the base is one of `over`, the
-    adapters on top of it."""
+    """Return folder or hub id, and revision, of the base in an adapter_config.json. A base that a run wrote beside its
+    adapters is first searched in the folders above `file`, because the run's folder may have been moved; an embedded
+    model is that of this installation. Raises DataError if the file names no base, or one of `over`, the adapters on
+    top."""
     config = json_file(file)
     named = str(config.get("base_model_name_or_path") or "")
     if not named:
@@ -63,7 +63,7 @@ def whole_below(path: str, revision: str | None = None) -> tuple[str, str | None
 
 
 def config_of(path: str) -> PretrainedConfig:
-    """Return a model's config, for an adapter its base's. Raises OSError or ValueError if unreadable."""
+    """Return a model's config, or that of an adapter's base. Raises OSError or ValueError if unreadable."""
     whole, revision = whole_below(path)
     config = AutoConfig.from_pretrained(whole, revision=revision)
     if whole != path:
@@ -78,8 +78,8 @@ def name_base(folder: Path, base: str) -> None:
 
 
 def over_base(base: Any, path: str, tokenizer_length: int, kwargs: Mapping[str, Any]) -> Any:
-    """Return `base` with the adapter of `path` merged into it, in float32 unless `kwargs` contain another dtype: 16
-    bits would round a small adapter away."""
+    """Return `base` with the adapter of `path` merged into it, in float32 unless `kwargs` contain another dtype.
+    Embeddings grow to `tokenizer_length` rows. Raises DataError for an adapter that does not fit."""
     dtype = kwargs.get("dtype") or "auto"
     base = base.float()
     if tokenizer_length > base.get_input_embeddings().num_embeddings:  # the adapter was trained with added tokens
@@ -103,7 +103,7 @@ def over_base(base: Any, path: str, tokenizer_length: int, kwargs: Mapping[str, 
 
 def merged(model: Any) -> Any:
     """Return `model` with the adapters of PEFT's wrapper or of Transformers merged into it. Raises ConfigError for an
-    adapter that weights cannot represent."""
+    adapter that cannot be merged (soft prompts)."""
     if isinstance(model, PeftModel):
         kind = model.peft_type.value if isinstance(model.peft_type, PeftType) else str(model.peft_type)
         if not isinstance(model.base_model, BaseTuner):  # soft prompts
@@ -131,7 +131,7 @@ def merged(model: Any) -> Any:
 
 
 def _untie(model: Any) -> None:
-    """Give the LM head separate weights if an adapter changes it or the embeddings to which it is tied."""
+    """Untie the LM head from the embeddings if an adapter changes one of them."""
     head, parts = model.get_output_embeddings(), (BaseTunerLayer, AuxiliaryTrainingWrapper)
     both = (head, model.get_input_embeddings())
     if not getattr(model.config, "tie_word_embeddings", False) or not any(isinstance(part, parts) for part in both):
@@ -150,7 +150,7 @@ _UNMERGEABLE = (
 
 
 def as_named(model: PreTrainedModel) -> bool:
-    """Return whether a model object has the weights of the local folder or hub model in its name."""
+    """Return whether a model's weights equal those of the local folder or cached hub model that it names."""
     name, left = str(model.name_or_path), dict(model.named_parameters())
     try:
         revision = getattr(model.config, "_commit_hash", None)

@@ -40,7 +40,7 @@ class PolicySet(ABC):
     origins: Mapping[str, str] = MappingProxyType({})
     """Name of the weights -> folder or hub id from which they were loaded; "" for an object without a path."""
     version: str = ""
-    """Identifier of weights that never change under their names; "": a fingerprint of the values identifies them."""
+    """Identifier of weights that never change under their names; "": a fingerprint of the values shows changes."""
     top1: bool = False
     """Whether forward passes also mark each token that is the most likely one (accuracy); set before `prepare`."""
     shares_prompts: bool = False
@@ -68,7 +68,7 @@ class PolicySet(ABC):
         return tuple(name for name in dict.fromkeys(self.weights_of.values()) if name not in self.frozen)
 
     def activate(self, role: str) -> None:
-        """Make `role` active until the next switch, also for the forward pass of gradient checkpointing."""
+        """Make `role` active until the next switch, also for recomputation by gradient checkpointing in backward."""
         self._switch(self.weights_of[role])
 
     def without_signal(self, roles: Set[str]) -> frozenset[str]:
@@ -95,8 +95,8 @@ class PolicySet(ABC):
         """Return the trainable parameters of the weights called `name`, in a fixed order."""
 
     def enable_gradients(self) -> None:
-        """Enable gradients of every policy's parameters. `requires_grad` never switches roles: PEFT's set_adapter
-        freezes the other adapters, and loading a checkpoint leaves the second adapter frozen."""
+        """Enable gradients of all trained parameters, also of inactive roles: PEFT's set_adapter freezes the other
+        adapters, and loading a checkpoint leaves the second adapter frozen."""
         for name in self.weight_names:
             for _, parameter in self.named_parameters(name):
                 parameter.requires_grad_(True)
@@ -109,7 +109,7 @@ class PolicySet(ABC):
     @abstractmethod
     @contextmanager
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
-        """Yield a model with the log-probs of the initial weights. `model`: the wrapped module."""
+        """Yield a model that scores with the initial weights of `role`. `model`: the wrapped module."""
 
     @abstractmethod
     def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
@@ -117,11 +117,11 @@ class PolicySet(ABC):
         no process holds whole weights."""
 
     def base_beside(self, name: str) -> str:
-        """Return the name of the base's folder that an export of these weights, an adapter, needs beside it, or ""."""
+        """Return the name of the folder of base weights that an exported adapter needs beside it, or ""."""
         return ""
 
     def export_base(self, name: str, folder: Path, place: Path, state: Mapping[str, Any] | None = None) -> None:
-        """Write the weights' base to `folder`. `place`: its later path, for the configs. `state`: as in `export`."""
+        """Write an adapter's base to `folder`. `place`: path by which adapters name it. `state`: as in `export`."""
         raise NotImplementedError
 
     @abstractmethod

@@ -101,8 +101,8 @@ def build_policies(
 def _name_of(
     source: ModelSource, bare: bool, base: PreTrainedModel, init_kwargs: Mapping[str, Any]
 ) -> tuple[bool, str | None]:
-    """Return whether adapters over `base`, which was made of `source`, can name it by folder or hub id, and its
-    revision. `bare`: `source` is not an object with an adapter in it."""
+    """Return whether adapters can name `base` by folder or hub id, and the base's revision. `source`: model of which
+    `base` was made. `bare`: whether no adapter was merged into `base`."""
     if isinstance(source, str):
         revision = init_kwargs.get("revision")
         return adapter_file(source, init_kwargs) is None, revision
@@ -124,7 +124,7 @@ def _from(policies: PolicySet, starts: Mapping[str, int], distinct: Sequence[Mod
 
 
 def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_code: bool) -> PreTrainedTokenizerBase:
-    """Return the tokenizer of the (first) model. Raises ConfigError or DataError if it has none."""
+    """Return the tokenizer of `model`, of the first one in a mapping. Raises ConfigError or DataError without one."""
     source = _named(next(iter(model.values())) if isinstance(model, Mapping) else model)
     path = source if isinstance(source, str) else source.config._name_or_path
     if source == "":
@@ -142,9 +142,9 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
 
 
 def read_tokenizer(path: str, revision: str | None = None, **kwargs: Any) -> Any:
-    """Return the tokenizer of a model's folder or hub id, which `_tokenizer_place` locates. Raises DataError for a
-    folder without one, for which Transformers would make an empty one from a config; OSError or ValueError if it
-    cannot be read."""
+    """Return the tokenizer of a model, from the place that `_tokenizer_place` returns. Raises DataError for a folder
+    without a tokenizer, for which Transformers would make an empty one; OSError or ValueError if the tokenizer cannot
+    be read."""
     place, revision = _tokenizer_place(path, revision)
     if Path(place).is_dir() and not _has_tokenizer(place, revision):
         raise _no_tokenizer(path)
@@ -152,8 +152,8 @@ def read_tokenizer(path: str, revision: str | None = None, **kwargs: Any) -> Any
 
 
 def _tokenizer_place(path: str, revision: str | None = None) -> tuple[str, str | None]:
-    """Return the folder or hub id and the revision of a model's tokenizer: in its folder, or in the checkpoint of its
-    role; else for an adapter its base's."""
+    """Return folder or hub id, and revision, of a model's tokenizer: those of the model, else of the checkpoint around
+    the model's folder, else, for an adapter, of the base."""
     over: list[str] = []
     with suppress(OSError):  # unknown name, which is returned
         while not _has_tokenizer(path, revision):
@@ -217,10 +217,9 @@ def model_arguments(options: Any, args: Any) -> dict[str, Any]:
 
 
 def load_pretrained(path: str, kwargs: Mapping[str, Any], show: bool = True, over: Sequence[str] = ()) -> Any:
-    """Load a causal language model; for an adapter its base with the adapter merged, which is logged if `show`.
-    `over`: adapters of this base. Raises DataError if `path` is not a model, for arguments that do not fit it
-    (Transformers: TypeError), an attention whose package is absent (ImportError), and weights that are damaged or of
-    other shapes (RuntimeError)."""
+    """Load a causal language model; for an adapter, its base with the adapter merged into it (logged if `show`).
+    `over`: adapters on top of this model. Raises DataError if `path` is not a model, arguments do not fit it, a
+    package is absent, or the weights are damaged or of other shapes than the config says."""
     try:
         if (file := adapter_file(path, kwargs)) is not None:
             with uncut():

@@ -54,8 +54,8 @@ def layers_of(model: Any) -> list[nn.Module]:
 def compile_layers(
     module: nn.Module, backend: str, mode: str | None, engine: str, mixed: bool
 ) -> CompiledLayers | None:
-    """Compile the decoder layers of every causal LM inside `module` with a trained weight; return None with a warning
-    if that is impossible. `engine`: name of the engine. `mixed`: whether passes have rows of several adapters."""
+    """Compile the decoder layers with a trained weight, of all causal LMs in `module`; return None with a warning if
+    that is impossible. `engine`: name of the engine. `mixed`: whether passes have rows of several adapters."""
     known = torch._dynamo.list_backends(exclude_tags=())
     if backend not in known:
         raise ConfigError(

@@ -1,5 +1,5 @@
 """Sampling without repeated or idle rows, as the `custom_generate` of transformers' `generate`: a prompt is read once
-for all of its completions, a beginning that all prompts share once per batch, and ended completions leave the batch.
+for all of its completions, a beginning that all prompts share once per batch, and finished rows leave the batch.
 Also context managers that restore modes of modules and a model's generation config after sampling."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SHARED_START = 32
 """Least number of tokens of a beginning of all prompts that is read in a separate pass."""
 
 LOOK = 16
-"""Number of tokens between two checks for ended rows on a GPU, where a check makes the host wait."""
+"""Number of tokens between two checks for finished rows on a GPU, where a check makes the host wait."""
 
 _BY_ROW = {
     generation.TemperatureLogitsWarper,
@@ -39,7 +39,7 @@ _BY_ROW = {
 
 
 def without_idle_rows(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments of `model.generate` with a decoding loop that skips work on equal and ended rows.
+    """Return the arguments of `model.generate` with a decoding loop that skips work on equal and finished rows.
 
     With g the greatest common divisor of the lengths of runs of equal prompts, every g-th row is read and its cache
     and scores are repeated g times. A beginning of SHARED_START or more tokens that all prompts share (the rules of a
@@ -179,10 +179,10 @@ def _decode(
 
 
 def pace(device: torch.device, tokens: int, rows: int) -> tuple[int, int, float]:
-    """Return, for at most `tokens` new tokens, the number of tokens between two checks for ended rows, the number of
-    which a smaller batch's size is a multiple, and the least share of rows that must end for it. On a GPU a check
-    makes the host wait, tokens after an end are discarded, and batches of ever new sizes fragment the memory. On a CPU
-    a row costs more than a check."""
+    """Return (number of tokens between two checks for finished rows, divisor of the size of a reduced batch, least
+    share of rows that a reduction removes), for at most `tokens` new tokens. On a GPU a check makes the host wait,
+    tokens after an end are discarded, and batches of ever new sizes fragment the memory. On a CPU a row costs more
+    than a check."""
     if device.type == "cpu":
         return 1, 1, 0.0
     return max(min(LOOK, tokens // 8), 1), -(-rows // 8), 0.25
@@ -202,9 +202,9 @@ def _narrow(cache: Any, device: torch.device) -> None:
 
 
 def _drawn(scores_BV: torch.Tensor, rows: torch.Tensor, of: int) -> tuple[torch.Tensor, torch.Tensor | bool]:
-    """Sample one token per row; return the tokens, and whether no probability is NaN. As in torch.multinomial it has
-    the greatest ratio of probability to exponential noise, which is drawn for all `of` rows, finished ones included: a
-    row's tokens do not depend on when others finish. With `of` 0, return the most likely tokens, unchecked."""
+    """Sample one token per row; return the tokens, and whether all probabilities are finite. As in torch.multinomial
+    the largest ratio of probability to exponential noise wins. Noise is drawn for `of` rows, finished ones included: a
+    row's tokens do not depend on when others finish. With `of` 0, return the most likely tokens and True."""
     if not of:
         return scores_BV.argmax(-1), True
     probs_BV = scores_BV.softmax(-1)
@@ -227,7 +227,7 @@ def common_start(ids: torch.Tensor, mask: torch.Tensor, shortest: int = SHARED_S
 
 
 def _start_first(values: torch.Tensor, mask: torch.Tensor, start: int) -> torch.Tensor:
-    """Return `values` of the left-padded `mask`'s layout with each row's padding behind its first `start` tokens."""
+    """Return `values`, laid out as the left-padded `mask`, with each row's padding behind its first `start` tokens."""
     column = torch.arange(mask.size(1), device=mask.device).expand_as(mask)
     padding = (mask.size(1) - mask.sum(1, keepdim=True)).expand_as(mask)
     moved = torch.where(column < start + padding, column - start, column)
@@ -242,7 +242,7 @@ def common_run(ids: torch.Tensor, mask: torch.Tensor) -> int:
 
 
 def _plain(config: Any) -> bool:
-    """Return whether the settings ask for one growing cache of keys and values."""
+    """Return whether the settings need no more than one growing cache of keys and values."""
     return config is None or not (
         config.use_cache is False
         or config.cache_implementation not in (None, "dynamic")
@@ -254,8 +254,8 @@ def _plain(config: Any) -> bool:
 
 
 def looped(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Compute the layout of this loop, for `misread`: a separate beginning, padding behind it, and two rows per
-    prompt, of which those of the first end after one token."""
+    """Return log-probs from this loop and from each row alone, for `misread`. The loop has a separate beginning,
+    padding behind it, and two rows per prompt, of which those of the first prompt end after one token."""
     if moved := moved_names():
         raise Unfit(f"is run by a Transformers that this version was not made for ({'; '.join(moved)})")
     first, second, _ = tokens(base, length)

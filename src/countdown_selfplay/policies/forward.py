@@ -46,7 +46,7 @@ class Unfit(Exception):
 
 def misread(model: Any, layout: Layout, longest: int = 0) -> str:
     """Return the reason why `model` reads rows in this layout differently from each row alone, a phrase that follows
-    its name; "" if it does not, or if its weights are sharded. `longest`: length of the caller's longest row."""
+    its name; "" if the results agree or the weights are sharded. `longest`: length of the caller's longest row."""
     base = bare(model)
     if cut_up(base) or is_deepspeed_zero3_enabled():  # before sharding, TRL's head would gather whole weights
         return ""
@@ -146,7 +146,7 @@ def left_padded(rows: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def padded(base: Any, length: int, **more: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Compute the layout of the loss, padding on the left, for `misread`."""
+    """Return hidden states of left-padded rows, as in the loss, and of each row alone, for `misread`."""
     first, second, answers = tokens(base, length)
     rows = [torch.cat([first, answers[0]]), torch.cat([second, answers[1]])]
     ids, mask = left_padded(rows)
@@ -155,7 +155,7 @@ def padded(base: Any, length: int, **more: Any) -> tuple[torch.Tensor, torch.Ten
 
 
 def placed(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Compute the layout of `padded` with position ids, for `misread`."""
+    """Return the results of `padded` with position ids, for `misread`."""
     return padded(base, length, position_ids=positions_of)
 
 
@@ -285,7 +285,7 @@ def _plain_scores(model: Any, fused: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def _by_length(score: Any, kwargs: dict[str, Any]) -> Any:
-    """Score rows of equal left padding together, without it; return the columns that all outputs have."""
+    """Score rows of equal left padding together, without the padding; return the columns that all outputs have."""
     padding_B = (kwargs["attention_mask"] == 0).cumprod(1).sum(1)
     found, order = [], []
     for padding in padding_B.unique().tolist():

@@ -29,7 +29,7 @@ class PolicyModule(PreTrainedModel):
     _supports_sdpa = _supports_flash_attn = _supports_flex_attn = _supports_attention_backend = True
 
     def __init__(self, policies: Mapping[str, PreTrainedModel], active: str, unsaved: Iterable[str] = ()) -> None:
-        """Combine the policies. `unsaved`: constant keys of the state dict that checkpoints leave out."""
+        """Combine the policies. `unsaved`: state dict keys of constant weights, which checkpoints leave out."""
         config = copy.deepcopy(policies[active].config)
         super().__init__(config)
         self.policies = nn.ModuleDict(dict(policies))
@@ -104,9 +104,9 @@ class PolicyModule(PreTrainedModel):
 
 
 def generate_with_stops(generate: Any, tokenizer: Any, /, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """Call `model.generate` with the tokenizer, which stop strings need, and without repeated reads of a prompt; more
-    rows than `call_rows` of the config take several calls. Positional-only: a caller may pass `tokenizer=` to
-    generate."""
+    """Call a model's `generate` with the tokenizer, which stop strings need, and without repeated reads of a prompt;
+    more rows than `call_rows` of the config take several calls. Parameters are positional-only, because a caller may
+    pass `tokenizer=` too."""
     config: Any = kwargs.get("generation_config")
     rows = getattr(config, "call_rows", None)
     if rows and len(kwargs["input_ids"]) > rows:  # the cache of keys and values is one call's
@@ -124,13 +124,13 @@ def generate_with_stops(generate: Any, tokenizer: Any, /, *args: Any, **kwargs: 
 
 
 def _own_storage(tensor: torch.Tensor) -> torch.Tensor:
-    """Copy a tensor that is part of a larger buffer, as FSDP2's are: safetensors refuses it."""
+    """Return `tensor`, or a copy if it is part of a larger buffer, as under FSDP2: safetensors refuses that."""
     whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
     return tensor if whole else tensor.clone()
 
 
 class FullPolicies(PolicySet):
-    """Policies that are whole models: `full`, and `tied` without an adapter. Frozen ones are in the same module, so
+    """Policies that are whole models: `full`, and `tied` without an adapter. Frozen models are in the same module, so
     that every engine places them and generates with them."""
 
     module: PolicyModule
@@ -151,7 +151,7 @@ class FullPolicies(PolicySet):
         self.module = PolicyModule(inner, active=next(iter(inner)), unsaved=unsaved)
         self._now = next(iter(models))
         self._references: dict[str, tuple[nn.Module, Any, Any]] = {}
-        """Role -> (frozen copy as the engine runs it, its model, that model's forward at the role's temperature).
+        """Role -> (frozen copy as the engine wraps it, the copy itself, the copy's forward at the role's temperature).
         Roles with equal initial weights share the copy."""
 
     def _switch(self, name: str) -> None:

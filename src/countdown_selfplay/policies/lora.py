@@ -27,8 +27,8 @@ logger = logging.getLogger(__name__)
 
 
 def _one_temperature(temperatures: Mapping[str, float], roles: Sequence[str]) -> float:
-    """Return the temperature of roles over one base (rule 17 of the design). Raises ConfigError if they differ, which
-    the checks of a configuration miss if two names denote one model."""
+    """Return the temperature of roles over one base (rule 17 of the design). Raises ConfigError if temperatures
+    differ, which checks of the configuration miss if two names denote one model."""
     first = temperatures[roles[0]]
     for role in roles:
         if temperatures[role] != first:
@@ -66,7 +66,7 @@ class LoraPolicies(PolicySet):
         self._switch(first)
 
     def _call_base(self, folder: str) -> None:
-        """Write `folder`, of the run folder, into the adapters' configs as their base, unless the base has a name."""
+        """Name `folder`, in the run folder, as base in the adapters' configs if the base has no path or hub id."""
         self.folder = "" if self.named else folder
         for config in self.module.peft_config.values() if self.folder else ():
             config.base_model_name_or_path = folder
@@ -230,8 +230,8 @@ SMALL = 20e6
 
 
 def allow_mixed(policies: PolicySet, mode: str, engine: str, packed: bool) -> None:
-    """Set `policies.mixed` after their preparation, or warn once why players run separately. `mode`: on, or auto (if
-    it is faster); `packed`: whether rows are concatenated (`padding_free`)."""
+    """Set `policies.mixed`, after `prepare`, or warn why players run in separate passes. `mode`: on, or auto (up to
+    SMALL weights, on a CPU). `packed`: whether rows are concatenated (`padding_free`)."""
     names, weights = policies.weight_names, list(policies.module.parameters())
     pays = sum(p.numel() for p in weights) <= SMALL and all(p.device.type == "cpu" for p in weights)
     if len(names) < 2 or (mode == "auto" and not pays):

@@ -4,7 +4,7 @@ and the players' A and B are one batched product each.
 PEFT refuses batches of several adapters in training. Here each LoRA layer reads stacked copies of its players' A and
 B, (players, ...), from which every row takes its owner's. In one process a stacked copy is a leaf with a contiguous
 gradient, and the players' `grad` are views of it: one pass accumulates the gradients of separate passes without an
-operation per player. Under DDP, whose buckets wait for each parameter, it is stacked in the graph."""
+operation per player. Under DDP, whose buckets wait for each parameter, the copy is part of the graph."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class GroupedLinear:
 
 @dataclass(eq=False)
 class MixedAdapters:
-    """Mixed passes of one base. `names`: its adapters, indexed by `MixedRows.owner_B`."""
+    """Mixed passes of one base. `names`: names of the adapters, indexed by `MixedRows.owner_B`."""
 
     layers: list[GroupedLinear]
     names: list[str]
@@ -188,7 +188,7 @@ def obstacle(module: Any, config: Any) -> str:
 
 
 def mixed_adapters(module: Any, names: Sequence[str]) -> MixedAdapters:
-    """Set up mixed passes of a PEFT model that has no `obstacle`; return them."""
+    """Set up mixed passes of a PEFT model that has no `obstacle`; return them. `names`: of its adapters."""
     layers: list[Any] = [part for part in module.modules() if isinstance(part, Linear)]
     grouped = []
     for layer in layers:
@@ -202,8 +202,8 @@ def mixed_adapters(module: Any, names: Sequence[str]) -> MixedAdapters:
 
 
 def unlike_alone(module: Any, mixed: MixedAdapters) -> float:
-    """Return the largest difference beyond rounding between hidden states of a mixed pass and of each adapter alone,
-    else 0. LoRA's B, which is 0 at the start of a run, is temporarily filled."""
+    """Return the largest difference between hidden states of a mixed pass and of each adapter alone, 0 if it is due to
+    rounding. LoRA's B, which is 0 at the start of a run, is temporarily filled."""
     backbone = module.get_base_model().base_model
     kept = [(p, p.detach().clone()) for layer in mixed.layers for p in layer.b.parameters]
     device = kept[0][0].device

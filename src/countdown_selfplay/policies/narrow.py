@@ -12,8 +12,8 @@ from transformers import PreTrainedModel
 
 class NarrowLinear(nn.Linear):
     """Frozen linear layer in bf16, with the outputs and gradients of the float32 layer under autocast, bit for bit.
-    Its state dict has the float32 values, so that exports do not change. `exact`: values that bf16 cannot represent,
-    on the CPU."""
+    The state dict has the float32 values, so that exports do not change. `exact`: name -> float32 tensor, on the CPU,
+    of weights that bf16 does not represent exactly."""
 
     exact: dict[str, torch.Tensor]
 

@@ -31,8 +31,8 @@ def optimizer_class(args: Any, model: Any) -> tuple[Any, dict[str, Any]]:
 def parameter_groups(
     policies: PolicySet, settings: dict[str, Role], decayed: set[str], weight_decay: float
 ) -> list[dict[str, Any]]:
-    """Return two groups (with and without weight decay) per set of weights, each with its first role as "role", a key
-    that checkpoints keep. `decayed`: names, in the module, of the parameters with weight decay."""
+    """Return up to two groups (with and without weight decay) per set of weights, each with the weights' first role as
+    "role", a key that checkpoints keep. `decayed`: names, in the module, of parameters with weight decay."""
     policies.enable_gradients()
     owned = {id(p) for name in policies.weight_names for _, p in policies.named_parameters(name)}
     stray = [n for n, p in policies.module.named_parameters() if p.requires_grad and id(p) not in owned]
@@ -106,7 +106,7 @@ def role_schedule(args: Any, optimizer: torch.optim.Optimizer, total: int, setti
 
 
 def bare(optimizer: Any) -> Any:
-    """Return the optimizer inside accelerate's wrapper."""
+    """Return the optimizer inside accelerate's wrapper, or `optimizer` itself without one."""
     return optimizer.optimizer if isinstance(optimizer, AcceleratedOptimizer) else optimizer
 
 
@@ -116,7 +116,7 @@ def group_settings(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
 
 
 def use_settings(optimizer: Any, scheduler: Any, groups: list[dict[str, Any]]) -> None:
-    """Replace the group settings that a checkpoint restored by `groups`, at the schedule's current step."""
+    """Set `groups` in place of restored group settings, with learning rates at the schedule's current step."""
     schedule = scheduler.scheduler if isinstance(scheduler, AcceleratedScheduler) else scheduler
     schedule.base_lrs = [group["lr"] for group in groups]
     for group, configured, factor in zip(optimizer.param_groups, groups, schedule.lr_lambdas, strict=True):

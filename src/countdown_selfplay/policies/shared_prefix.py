@@ -198,8 +198,8 @@ def obstacle(model: Any) -> str:
 
 
 def laid_out(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Compute hidden states of rows in packs and of each row alone, for `misread`: two answers behind one copy of
-    their prompt, and one to another prompt with the same beginning."""
+    """Return hidden states of rows in packs and of each row alone, for `misread`: two answers behind one copy of their
+    prompt, and one to another prompt with the same beginning."""
     first, second, answers = tokens(base, length)
     ids, mask = left_padded([first, first, second])
     ends = answers[[0, 1, 0]]

@@ -133,7 +133,7 @@ def digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str, 
 
 
 def replace_checkpoint(source: Path, target: Path) -> None:
-    """Replace a checkpoint of the same step by two renames, which `restore_replaced` can undo."""
+    """Rename `source` to `target` and delete the old `target`; `restore_replaced` repairs an interruption."""
     old = target.with_name(f"{_OLD}{target.name}")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists() and step_in(target) != step_of(target):
@@ -145,7 +145,7 @@ def replace_checkpoint(source: Path, target: Path) -> None:
 
 
 def restore_replaced(output: Path) -> None:
-    """Restore each checkpoint whose replacement was interrupted; delete it if its replacement is complete."""
+    """Repair interrupted replacements: restore the old checkpoint, or delete it if the new one is in place."""
     for old in output.glob(f"{_OLD}checkpoint-*"):
         target = output / old.name.removeprefix(_OLD)
         if target.exists():
@@ -173,7 +173,7 @@ _FIELDS: dict[str, type] = {"step": int, "attempt": int, "healthy": bool, "proce
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
-    """Return the contents of COMPLETE, {} if it is absent or unreadable. Another FORMAT may have any contents."""
+    """Return the contents of COMPLETE (of another FORMAT: unchecked), {} if it is absent or unreadable."""
     try:
         manifest = json_file(folder / COMPLETE)
         if manifest.get("format") != FORMAT:
@@ -191,8 +191,8 @@ def step_in(folder: Path) -> int:
 
 
 def checkpoints(output: Path) -> list[Path]:
-    """Return the folders `checkpoint-<step>` in `output`, complete or not, by the step at which they were written. Of
-    several written at the same step, the one whose name has that step comes last."""
+    """Return the folders `checkpoint-<step>` in `output`, complete or not, sorted by the step at which they were
+    written. Among several of the same step, the one whose name has that step comes last."""
     keys = {folder: step_in(folder) for folder in checkpoint_folders(output)}
     return sorted(keys, key=lambda folder: (keys[folder], step_of(folder) == keys[folder]))
 
@@ -262,7 +262,7 @@ _RECORD: dict[str, type] = {"to": str, "attempt": int, "spent": dict}
 
 def finish_going_back(output: Path) -> None:
     """Complete the interrupted work of an earlier process: a replacement, a rollback, and the removal of checkpoints
-    that a rollback abandoned, whose attempt is lower than the current one."""
+    that a rollback abandoned (later than its target and of an earlier attempt)."""
     restore_replaced(output)
     if (output / GOING_BACK).exists():
         bring(output, json_file(output / GOING_BACK, _UNKNOWN_WAY, to=int)["to"])

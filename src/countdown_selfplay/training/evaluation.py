@@ -26,13 +26,13 @@ from .rollouts import sampling_as
 SOLVE_RATE_PROBLEMS = 256  # unique playable proposals that measure the conjecturer's mean solve rate
 SOLVE_RATE_ANSWERS = 8
 PROBED_EACH = 4
-"""First moves per problem in the test of the format."""
+"""Largest number of first moves that are sampled per problem in the test of the answer format."""
 
 
 @dataclass(eq=False)
 class Evaluator:
-    """Evaluator of players with private random generators. All processes call every method, which splits the work and
-    returns the same result on each: one process alone could exceed the others' time limit."""
+    """Evaluator of players, with other random generators than training. All processes call every method, which splits
+    the work and returns the same result on each: one process alone could exceed the others' time limit."""
 
     sampler: Sampler
     engine: Engine
@@ -59,11 +59,11 @@ class Evaluator:
     def pass_at(
         self, rows: Iterable[Mapping[str, Any]] | None, prefix: str, step: int | None
     ) -> tuple[dict[str, float], dict[str, Any]]:
-        """Return `<prefix>_pass@k` for k = 1, 2, 4, ... up to `answers`, by the verifier alone, and the provers'
-        figures as in evaluation.json. Problems of several rungs also have values by rung, for the lowest and the
-        highest k. `rows`: None for the held-out side. Sampling: the prover's setting, or `eval_preset`. The seed
-        depends on `args.seed` and the Trainer's `step`; None: seed and batches of `measure`, so that evaluations
-        before and after training, and by the command, draw the same random numbers."""
+        """Return metrics named `<prefix>_...`, and player -> figures as in evaluation.json. The metrics are pass@k by
+        the verifier alone for k = 1, 2, 4, ... up to `answers` (at most 128), for the lowest and the highest k also by
+        rung and axis, and rates such as `truncated_rate`. `rows`: problems; None: `held_out_side`. `step`: the
+        Trainer's, part of the seed; None: seed and batches of `measure`, so that evaluations before and after training
+        draw equal random numbers."""
         if rows is None:
             problems = self.held_out_side()
         else:
@@ -87,15 +87,15 @@ class Evaluator:
         return {f"{prefix}_{name}": value for name, value in metrics.items()}, figures
 
     def figures(self, problems: list[Any], **how: Any) -> tuple[ProverEvaluation, dict[str, Any]]:
-        """Evaluate all provers; return their pooled evaluation, and name -> figures with the pool as "prover"."""
+        """Evaluate all provers; return the pooled evaluation, and player -> figures ("prover": the pool)."""
         ks = tuple(k for k in (1, 4, 8, 16, 32) if k <= self.answers)
         by_role = self.provers(problems, self.answers, ks, **how)
         pool = pooled([*by_role.values()], ks)
         return pool, {one: evaluation.to_dict() for one, evaluation in by_role.items()} | {"prover": pool.to_dict()}
 
     def measure(self, problems: list[Any], proposals: int, when: str) -> dict[str, Any]:
-        """Evaluate the provers on held-out `problems` and the conjecturers by `proposals` samples in all; return name
-        -> figures ("prover": the pool of all provers), {} without problems. `when`: text to print."""
+        """Evaluate the provers on held-out `problems`, and the conjecturers on `proposals` samples in total; return
+        player -> figures ("prover": the pool of all provers), or {} without problems. `when`: text to print."""
         result: dict[str, Any] = {}
         if problems:
             say, answers = self.engine.accelerator.print, self.answers
@@ -108,8 +108,8 @@ class Evaluator:
 
     @contextmanager
     def acting_as(self, role: str, label: str | None, unit: str) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Generate as `role` inside the block; yield the model that samples (the inference engine's, if rounds use
-        one) and keyword arguments for sampling. `label`: text of the progress bar (None: no bar)."""
+        """Let `role` sample inside the block; yield the model to sample from (the trained one, or a stand-in that
+        calls the inference engine) and its arguments. `label`: text of the progress bar ("": `role`; None: no bar)."""
         settings, main = self.context.roles[role], self.processes.main
         bar = ProgressLine(label or role, unit, enabled=label is not None and main and not self.args.disable_tqdm)
         with sampling_as(self.engine, role), self.engine.whole_weights(), bar:
@@ -130,8 +130,8 @@ class Evaluator:
         batch_size: int | None = None,
         seed: int = 0,
     ) -> dict[str, ProverEvaluation]:
-        """Sample `n` answers of each prover to each problem, under `eval_preset`; return evaluations by name. Seeds
-        differ by prover, because equal provers would give equal answers. `batch_size`: None for at least `n`."""
+        """Sample `n` answers of each prover to each problem, under `eval_preset`; return player -> evaluation. Seeds
+        differ by prover, because equal provers would give equal answers. `batch_size`: at least `n` if None."""
         tokenizer, evaluations = self.context.tokenizer, {}
         size = max(self.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
         for i, one in enumerate(self.args.players_of("prover")):
@@ -155,10 +155,10 @@ class Evaluator:
         return result
 
     def probe_format(self) -> None:
-        """Raise ConfigError if none of a prover's first `format_probe` moves, on problems of the lowest
-        rung, is legal: a model that has never seen the format gets no reward, and expert iteration would
-        play all rounds without a step. Called once per run, not at a resume, with training's sampling
-        settings and private generators."""
+        """Raise ConfigError if all first moves that a prover samples (`format_probe`, on problems of the lowest rung)
+        are illegal: a model that has never seen the format gets no reward, and expert iteration would play all rounds
+        without a step. Sampling uses training's settings and private generators. Called once per run, not at a
+        resume."""
         domain, probe_settings = self.domain, self.args.format_probe
         judged = domain.move_format and domain.was_legal and domain.rungs and domain.random_of_rung
         if self.format_probed or not probe_settings or not in_moves(domain) or not judged:

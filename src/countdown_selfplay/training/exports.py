@@ -47,7 +47,7 @@ class Exports:
     counts: RunCounts
     domain: Any
     proposer: Any
-    """Proposer of the game, whose `files()` are written with a checkpoint; None without one."""
+    """Proposer of the game, or None; a checkpoint includes the proposer's `files()`."""
     tokenizer: Any
 
     def __post_init__(self) -> None:
@@ -55,8 +55,8 @@ class Exports:
         """Folders of frozen base weights that this run has written."""
 
     def write(self, folder: Path) -> list[Path]:
-        """Write every set of weights to `folder/<name>` with tokenizer and model card; return the folders. All
-        processes call it, because weights may be sharded; the main process writes."""
+        """Write every set of weights, with tokenizer and model card, to `folder/<name>`; return the folders ([] on all
+        processes but the main one). All processes call it, because weights may be sharded."""
         return self._written(folder, self.engine.full_state())
 
     def _written(self, folder: Path, state: Mapping[str, Any] | None) -> list[Path]:
@@ -69,7 +69,7 @@ class Exports:
         return self.engine.policies.weight_names
 
     def write_last(self, folder: Path) -> list[tuple[Path, str, bool]]:
-        """Write the exports and reload each to verify it; return (folder, fault or remark, is usable) of each."""
+        """Write the exports and verify each by loading it; return (folder, fault or remark, is usable) of each."""
         state = self.engine.full_state()
         pairs = zip(self._names, self._written(folder, state), strict=False)  # the main process writes
         return self.processes.together(lambda: [self._loaded(*one, state) for one in pairs])
@@ -90,7 +90,7 @@ class Exports:
             self._write_bases(folder, self.engine.full_state())
 
     def _bases_in(self, folder: Path) -> dict[Path, str]:
-        """Map the folder of each unnamed base to the name of an adapter's weights over it."""
+        """Return, for each base without a path or hub id, its folder -> the name of one adapter over it."""
         beside = {name: self.engine.policies.base_beside(name) for name in self._names}
         return {folder / base: name for name, base in beside.items() if base}
 
@@ -104,7 +104,7 @@ class Exports:
                     self.engine.policies.export_base(name, staged, whole, state)
 
     def _write(self, name: str, target: Path, run: Path, state: Mapping[str, Any] | None) -> Path:
-        """Write one set of weights to `target`. `run`: folder that holds the unnamed base of an adapter."""
+        """Write one set of weights to `target`. `run`: folder that holds bases without a path or hub id."""
         target.mkdir(parents=True, exist_ok=True)
         policies, settings = self.engine.policies, self.args.all_roles
         roles, origin = policies.shared_by(name), policies.origins.get(name, "")
@@ -127,8 +127,8 @@ class Exports:
         return target
 
     def write_round(self, folder: Path) -> None:
-        """Write every set of weights to `folder/<name>/round_<r>/model`, with the proposer's `files()`
-        (tier_config.json), in the layout of Multimodal LLM Self-Play, appendix B. All processes call it."""
+        """Write every set of weights to `folder/<name>/round_<r>/model`, and the proposer's `files()` beside each
+        `model`, as in Multimodal LLM Self-Play, appendix B. All processes call it."""
         state = self.engine.full_state()
         self._write_bases(folder, state)
         if not self.processes.main:
@@ -139,7 +139,7 @@ class Exports:
                 self.write_proposer_files(staged)
 
     def write_proposer_files(self, folder: Path, run: bool = False) -> None:
-        """Write the proposer's `files()`, or for a run folder `run_files()`, as JSON."""
+        """Write the proposer's `files()`, or with `run` its `run_files()`, to `folder` as JSON."""
         if self.proposer is not None:
             for name, content in (self.proposer.run_files() if run else self.proposer.files()).items():
                 write_atomically(folder / name, json.dumps(content) + "\n")
@@ -147,7 +147,7 @@ class Exports:
 
 @contextmanager
 def _renamed(whole: Path) -> Iterator[Path]:
-    """Yield a folder to write into, which is renamed to `whole` at the end of the block: complete or absent."""
+    """Yield the path of a new folder, which becomes `whole` after the block: `whole` is complete or absent."""
     staged = whole.with_name(f".{whole.name}.incomplete")
     for leftover in (staged, whole):  # left by an interrupted process or an abandoned round
         shutil.rmtree(leftover, ignore_errors=True)
@@ -156,8 +156,8 @@ def _renamed(whole: Path) -> Iterator[Path]:
 
 
 def fault_of(trained: Callable[[], nn.Module], folder: Path, trust_remote_code: bool) -> str:
-    """Describe the fault of the model in `folder`; "" if its log-probs equal those of the trained model, both in
-    float32 on the CPU. `trained`: returns the trained model."""
+    """Describe the fault of the model in `folder`; "" if its log-probs equal those of the trained model up to
+    rounding, both in float32 on the CPU. `trained`: function that returns the trained model."""
     with torch.random.fork_rng(devices=[]):  # PEFT draws an adapter's values before it reads them
         expected = scores(trained())
         try:
@@ -173,20 +173,20 @@ def fault_of(trained: Callable[[], nn.Module], folder: Path, trust_remote_code: 
 
 @torch.no_grad()
 def scores(model: Any) -> torch.Tensor:
-    """Return the log-probs, (2, 32), of tokens drawn with a fixed seed."""
+    """Return the log-probs, (2, 32), under `model` of tokens drawn with a fixed seed."""
     ids_BT = torch.randint(model.get_input_embeddings().num_embeddings, (2, 33), generator=torch.Generator())
     logits = model.eval()(input_ids=ids_BT, attention_mask=torch.ones_like(ids_BT)).logits
     return torch.log_softmax(logits[:, :-1], -1).gather(2, ids_BT[:, 1:, None])[..., 0]
 
 
 def check_saved(checked: Iterable[tuple[Path, str, bool]]) -> None:
-    """Raise ExportError for exports that do not hold their policy."""
+    """Raise ExportError if an export is not usable. `checked`: result of `write_last`."""
     if faults := [f"'{folder}' is kept, but {fault}" for folder, fault, holds in checked if not holds]:
         raise ExportError(f"{'; '.join(faults)}. Do not use it: a checkpoint of the run holds the policy.")
 
 
 def write_cards(run: Path) -> None:
-    """Rewrite the model cards of a finished run's roles with its evaluation. `run`: the run folder."""
+    """Rewrite the model card of each role in the run folder `run`, with the results in evaluation.json if any."""
     path = run / "evaluation.json"
     for folder in exported_roles(run):
         described = json_file(run / "run.json", config=dict, domain=dict)
@@ -214,8 +214,8 @@ def card(
 ) -> str:
     """Render a model card. `made`: sentence on the training; `rows`: table of settings; `recorded`: the domain's
     `to_dict()`; `base`: folder or hub id of the weights before training; `prompt`: an example, text or chat;
-    `sampling`: its sampling settings; `parts`: variables of model_card.md, such as `place` (of the weights), `results`
-    (a table as text), `moves` and `command`."""
+    `sampling`: sampling settings of the role; `parts`: further variables of model_card.md, such as `place` (location
+    of the weights)."""
     head = ModelCardData(
         library_name=library,
         pipeline_tag="text-generation",
@@ -241,7 +241,7 @@ def is_hub_id(model: str) -> bool:
 
 
 def licence_of(base: str) -> str | None:
-    """Return the license in the base model's card (Apache-2.0 if embedded); None if no card is on this machine."""
+    """Return the license that the local model card of `base` names, or None; "apache-2.0" for an embedded model."""
     if not base:  # Path("") is the current folder
         return None
     if embedded_name(base) is not None:
@@ -333,8 +333,8 @@ def role_card(
 
 
 def results_of(evaluation: Mapping[str, Any], roles: Sequence[str]) -> str:
-    """Return a Markdown table of `roles` before and after training, under a line with the numbers of problems and
-    answers; "" if no role was evaluated."""
+    """Return a table, in a Markdown code block, of `roles` before and after training, below a line with the numbers of
+    problems and answers; "" if no role was evaluated."""
     lines = before_after_table(dict(evaluation)).splitlines()
     shown = [line for line in lines[2:] if line.split(" ")[0].removesuffix(",") in roles]
     if not shown:

@@ -51,8 +51,8 @@ class ReplayQueue:
         """Number of answers that the last round added, and number that it dropped unused."""
 
     def steps(self, samples: Sequence[Sample], round_: int, most: int, key: tuple[object, ...]) -> list[list[Sample]]:
-        """Add the round's samples; return the samples of each optimizer step. There are at most `most` steps, and
-        exactly `most` without `reuse` and `carry`."""
+        """Add the samples of round `round_`; return the samples of each optimizer step. There are at most `most`
+        steps, and exactly `most` without `reuse` and `carry`. `key`: parts of the random seed."""
         if self.buys_steps:
             new = self._take_in(samples, round_, key)
             bought = len(new) * (self.rule.reuse or 0) / self.sequences
@@ -123,7 +123,7 @@ class ReplayQueue:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state. Raises CheckpointError if its log-probs do not fit this run's settings."""
+        """Restore the state. Raises CheckpointError if `reference` (KL on or off, temperature) differs."""
         if state["reference"] != self.reference:
             raise CheckpointError(
                 "The checkpoint's kept samples have reference log-probs for (KL on, temperature) = "
@@ -149,12 +149,12 @@ def _rows_of(state: Mapping[str, Any]) -> list[Sample]:
 
 
 def numbered(answers: Sequence[Answer]) -> list[Sample]:
-    """Return the rows of answers, each a separate group: an answer may be repeated or come from an earlier round."""
+    """Return the rows of answers with each answer as one group: it may be repeated or come from an earlier round."""
     return [replace(row, answer=i, group=i) for i, answer in enumerate(answers) for row in answer]
 
 
 def of_mean_one(samples: list[Sample], weighted: bool) -> list[Sample]:
-    """Return the samples, if `weighted` with advantages scaled to a mean of 1 over tokens."""
+    """Return the samples; if `weighted`, their advantages are scaled to a mean of 1 over tokens."""
     tokens = sum(sample.tokens for sample in samples)
     total = sum(sample.advantage * sample.tokens for sample in samples)
     if not weighted or total <= 0:
@@ -234,7 +234,7 @@ def learners_of(
 
 
 def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
-    """Return the trained roles that answer in episodes. Raises ConfigError if no micro-batch can hold an episode."""
+    """Return the trained roles that answer in moves. Raises ConfigError if a micro-batch cannot hold an episode."""
     if not in_moves(domain):
         return []
     if args.per_device_train_batch_size < domain.most_moves:
@@ -255,9 +255,9 @@ def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
 def demonstrations_of(
     role: str, settings: Role, domain: Any, tokenizer: Any, rungs: Sequence[int] | None
 ) -> Demonstrations | None:
-    """Return a role's demonstrations under `demonstrations_per_step`, equal on all processes, for problems of
-    `rungs` (None: all). In the supervised term (`sft_coef`) they preserve coverage. Raises ConfigError if the
-    domain makes none."""
+    """Return a function that makes a role's demonstrations (`demonstrations_per_step`), equal on all processes, for
+    problems of `rungs` (None: all); None if the setting is 0. In the supervised term (`sft_coef`) they preserve
+    coverage. Raises ConfigError if the domain makes none."""
     if not settings.demonstrations_per_step:
         return None
     make: Any = domain.demonstrations

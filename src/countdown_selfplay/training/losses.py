@@ -109,9 +109,9 @@ class RoleLoss:
     def _sampled(
         self, logps: torch.Tensor, batch: dict[str, torch.Tensor]
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Return log-probs of the sampling policy (B, T), and a weight that corrects for a sampler other
-        than the trained model, if the objective uses it. If a round is one step, the current log-probs are
-        those of sampling."""
+        """Return log-probs of the sampling policy, (B, T), and the weight by which the objective corrects for a
+        sampler other than the trained model, or None. In a round of one step the current log-probs stand for those of
+        sampling."""
         settings, sampler = self.settings, batch.get("sampling_per_token_logps")
         trained = batch.get("old_per_token_logps")
         if sampler is None:
@@ -145,12 +145,12 @@ class RoleLoss:
         self._sums[name] = self._sums[name] + value if name in self._sums else value
 
     def pop_sums(self) -> dict[str, torch.Tensor]:
-        """Return the metrics of the round on this process, each a share of the round's mean, and reset them."""
+        """Return this process's parts of the metrics' means since the last call, and reset them."""
         sums, self._sums = self._sums, {}
         return sums
 
     def pop_maxima(self) -> dict[str, torch.Tensor]:
-        """Return the largest values of the round on this process, and reset them."""
+        """Return the largest values on this process since the last call, and reset them."""
         maxima, self._maxima = self._maxima, {}
         return maxima
 

@@ -35,7 +35,7 @@ class RunCounts:
     """Number of earlier moves in the current turn, if answers are episodes."""
 
     def key(self) -> tuple[int, ...]:
-        """Return (rollbacks, rounds, turn), and the move after the first one: the changing part of a sampling seed."""
+        """Return (rollbacks, rounds, turn), for a later move also its number: the changing part of a sampling seed."""
         return (self.attempt, self.rounds, self.turn, *([self.move] if self.move else []))
 
     @property
@@ -47,11 +47,11 @@ class RunCounts:
         self.tokens[player] = self.tokens.get(player, 0) + tokens
 
     def spent(self) -> dict[str, dict[str, int]]:
-        """Return the generated samples and tokens so far. A rollback undoes the learning, not the cost."""
+        """Return the numbers of samples and tokens generated so far, by player. A rollback keeps these counts."""
         return {"samples": dict(self.samples), "tokens": dict(self.tokens)}
 
     def keep_spent(self, spent: Mapping[str, Mapping[str, int]]) -> None:
-        """Restore the counts from before a rollback, which are at least those of the checkpoint."""
+        """Raise each count to its value in `spent`, which was recorded at a rollback, if the count is lower."""
         for totals, counts in ((self.samples, spent.get("samples", {})), (self.tokens, spent.get("tokens", {}))):
             totals.update({player: max(totals.get(player, 0), count) for player, count in counts.items()})
 
@@ -64,8 +64,8 @@ class RunCounts:
 
 
 class MetricsBuffer:
-    """Metrics of the rounds since the last log, and samples of the last round. Its state is part of a checkpoint, so
-    that the logs after a resume equal those of an uninterrupted run."""
+    """Metrics of the rounds since the last log, and samples of the last round. The buffer's state is part of a
+    checkpoint, so that the logs after a resume equal those of an uninterrupted run."""
 
     def __init__(self, trl: GRPOTrainer, roles: Iterable[str], processes: Processes) -> None:
         """Start with no metrics. `trl`: trainer whose loop counters are read (_trl.LOSS_SINCE_LOG)."""
@@ -104,7 +104,7 @@ class MetricsBuffer:
             modes["train"].clear()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state as plain JSON. All processes call it, because their sums of losses differ."""
+        """Return the state as plain JSON. All processes call it, because the sums of losses differ between them."""
         return {
             "round_metrics": self.rounds,
             "collected": {role: modes["train"] for role, modes in self.collected.items()},
@@ -129,8 +129,8 @@ _COUNT = re.compile(r"round/.+_(proposed|played)")
 
 
 def averaged_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the mean of every scalar metric over the rounds that have it; of counts by axis over all rounds, where a
-    missing one is 0. Histograms are left to `summed_histogram`."""
+    """Return the mean of every scalar metric over the rounds that have it; for counts by axis over all rounds, an
+    absent count being 0. Histograms are left to `summed_histogram`."""
     names = dict.fromkeys(name for metrics in rounds for name in metrics if name != HISTOGRAM)
     values = {name: [float(metrics[name]) for metrics in rounds if metrics.get(name) is not None] for name in names}
     return {
@@ -154,9 +154,9 @@ def truncated_rows(
     stops: Sequence[str],
     limit: int,
 ) -> list[bool]:
-    """Return whether the token limit cut each completion: it has `limit` tokens, the last is not an end token, and it
-    contains no stop string. `mask_BT` is 1 on a completion's tokens, which come first. TRL misses stop strings: it
-    counts a row that ended on one in its last column as cut, and includes the padding in lengths."""
+    """Return for each completion whether the token limit cut it: it has `limit` tokens, the last is not an end token,
+    and it contains no stop string. `mask_BT` is 1 on a completion's tokens, which come first. TRL misses stop strings:
+    it counts a row that ended on one in its last column as cut, and includes the padding in lengths."""
     lengths = mask_BT.sum(1).tolist()
     last = ids_BT.gather(1, (mask_BT.sum(1, keepdim=True) - 1).clamp(min=0).to(ids_BT.dtype)).squeeze(1).tolist()
     return [
@@ -166,9 +166,9 @@ def truncated_rows(
 
 
 def role_rollout_metrics(role: str, collected: Mapping[str, list[float]]) -> dict[str, float]:
-    """Return `<role>/rewards/<function>` from TRL's metrics of a role's rollouts, for the prover. TRL's lengths and
-    clipped share misread stop strings (`truncated_rows`), and its reward is logged as `<role>/reward`. Means of
-    several turns are weighted by the samples that each function scored (`rewards/<function>/count`)."""
+    """Return `prover/rewards/<function>` from TRL's metrics of the prover's rollouts, {} for other roles. Means of
+    several turns are weighted by the samples that each function scored (`rewards/<function>/count`). TRL's lengths are
+    left out, because they misread stop strings (`truncated_rows`)."""
     logs = {}
     for name, means in collected.items():
         function = name.removesuffix("/mean")

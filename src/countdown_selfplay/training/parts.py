@@ -57,8 +57,8 @@ def settled_for(args: JointSelfPlayConfig, game: Any, peft_config: Any) -> Joint
 def game_of(
     args: JointSelfPlayConfig, domain: Any, conjecturer_reward: ConjecturerReward | str | None, game: Any = None
 ) -> Game:
-    """Return the passed game, or the game that `args` names, after checks that it and its proposer support the domain
-    and have a state that can be saved. `conjecturer_reward`: a callable or a name, in place of that in `args`."""
+    """Return `game`, or else the game that `args` names. Raises ConfigError if game or proposer does not support the
+    run or the domain. `conjecturer_reward`: a callable or a name that replaces the reward in `args`."""
     entry = game_class(str(args.game)) if game is None else game
     if game is None and entry.from_config is not None:
         reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
@@ -100,8 +100,8 @@ def conjecturer_reward_of(args: JointSelfPlayConfig, given: ConjecturerReward | 
 def declared_metrics(
     game: Game, players: Mapping[str, Sequence[str]], cures: Mapping[str, str] = MappingProxyType({})
 ) -> list[Metric]:
-    """Return the metrics of trainer, game, proposer and guide, one per player; the last of equal names wins.
-    `players`: role -> its players. `cures`: name of a metric -> the domain's advice if it trips the guard."""
+    """Return the metrics of trainer, game, proposer and guide, those of a role once per player; of equal names the
+    last wins. `players`: role -> its players. `cures`: metric -> the domain's text in place of the metric's `cure`."""
     metrics_written: list[Metric] = []
     for what, part in (("game", game), ("proposer", game.proposer), ("guide", game.guide)):
         declared = () if part is None else part.metrics
@@ -151,8 +151,8 @@ def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
 
 
 def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:
-    """Return the reward functions `given`, or the default ones. Raises ConfigError unless each is a function, an id or
-    a model, the weights match their number, and penalties of the default rewards are unset for passed functions."""
+    """Return the reward functions `given`, or the default ones for None. Raises ConfigError for an element that is no
+    function, id or model, for `reward_weights` of another length, and for penalties that only default rewards have."""
     functions = given if isinstance(given, list | tuple) else [given]
     for function in functions:
         refuse_class("reward_funcs", function)
@@ -179,9 +179,9 @@ def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:
 
 
 def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: Any) -> Any:
-    """Return the tokenizer that renders the run's prompts (asking.py). Raises ConfigError for a chat prompt without a
-    chat template, an unknown stop string, mixed types of prompts (TRL's table has one), and a micro-batch too small
-    for a prompt and its completion."""
+    """Return the tokenizer with a chat template that renders the run's prompts. Raises ConfigError for a tokenizer,
+    chat template or stop string that cannot be used, for text and chat prompts together under `log_completions`, and
+    for a `max_tokens_per_micro_batch` that cannot hold a prompt and its completion."""
     description = domain.to_dict()
     examples = example_rows(domain, bool(args.players_of("conjecturer")), rows)
     chats = [
@@ -226,7 +226,7 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
 
 
 def check_ids(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> None:
-    """Raise ConfigError if a token of prompts, padding or ends has no row in the embeddings of a role's model."""
+    """Raise ConfigError if a role's model has no embedding for a token id of the prompts, settings or tokenizer."""
     prompts = [row["prompt"] for row in example_rows(domain, bool(args.players_of("conjecturer")), rows).values()]
     used = {i for prompt in prompts for i in prompt_ids(tokenizer, prompt)}
     named = [i for i in (tokenizer.pad_token_id, tokenizer.eos_token_id) if i is not None]
@@ -243,7 +243,7 @@ def check_ids(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: Polic
 
 
 def warn_of_lost_steps(policies: PolicySet, learning_rate: float) -> None:
-    """Warn once if a step of Adam, about a learning rate long, rounds to 0 for most weights in bfloat16."""
+    """Warn if an Adam step, whose size is about `learning_rate`, rounds to 0 for most of the bfloat16 weights."""
     kept = whole = 0
     for name in policies.weight_names:
         for _, weight in policies.named_parameters(name):

@@ -38,7 +38,7 @@ class Sample:
     imitated: bool = False
     """Whether the supervised term of the loss includes the sample."""
     logps: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """TRL's name -> one log-prob per completion token."""
+    """TRL's column name (one of LOGPS) -> one log-prob per completion token."""
     round: int = 0
     """Round in which the completion was sampled."""
 
@@ -59,8 +59,8 @@ class Sample:
 
 
 def samples_of(turns: Iterable[Turn], round_: int, first: int = 0) -> list[Sample]:
-    """Return the samples of a player's turns on this process. `first`: the lowest number of their groups and answers,
-    which makes the numbers unique over processes."""
+    """Return the samples of a player's turns on this process. `round_`: index of the round. `first`: lowest group and
+    answer number, which must make the numbers unique over processes."""
     samples: list[Sample] = []
     for turn in turns:
         count = turn.advantages_B.size(0)
@@ -116,7 +116,7 @@ def collate(
 ) -> dict[str, torch.Tensor]:
     """Build a micro-batch of B rows with TRL's names; prompts are padded on the left, completions on the right.
     `completion_mask` is 1 on trained tokens, `sft_mask` (if a row is imitated) on those of the supervised term;
-    `group_tokens` (B) and `sequence` (B, if an answer has several rows) are as in LossInputs."""
+    `sequence`, (B), is as in LossInputs. `group_tokens`: group -> number of its trained tokens."""
     width, length = max(len(s.prompt) for s in samples), max(1, *(s.tokens for s in samples))
     left, right = (len(samples), width), (len(samples), length)
     arrays = {name: np.zeros(left, np.int64) for name in ("prompt_ids", "prompt_mask")}
@@ -153,7 +153,7 @@ BLANK = Sample(np.zeros(1, np.int64), np.zeros(1, np.int64), trained=False)
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of a role's samples in an optimizer step, the mean over processes, which normalise losses."""
+    """Counts of a role's samples in an optimizer step, divided by the number of processes; they normalise losses."""
 
     sequences: float = 1.0
     """Number of trained answers; an episode is one."""
@@ -184,7 +184,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Step:
-    """Optimizer step on this process."""
+    """Plan of an optimizer step on this process."""
 
     passes: Sequence[Pass]
     counts: Mapping[str, Counts]
@@ -203,7 +203,7 @@ class Step:
 
 def equal_steps(samples: Sequence[Sample], steps: int, seed: int) -> list[list[Sample]]:
     """Split answers into `steps` parts whose sizes differ by at most one, in an order drawn from `seed`; groups stay
-    whole if they have one size that divides a part."""
+    whole if all have one size, which divides the size of a part."""
     if steps == 1:
         return [list(samples)]
     answers = by_answer(samples)
@@ -223,14 +223,14 @@ def filled_steps(samples: Sequence[Sample], size: int, most: int, seed: int) -> 
 
 
 def _drawn(units: Sequence[Sequence[Sample]], ends: Sequence[int], seed: int) -> list[list[Sample]]:
-    """Shuffle the units by `seed`, and split them at `ends`."""
+    """Shuffle the units by `seed`, and split them at `ends` (0 and the number of units included)."""
     order = list(range(len(units)))
     random.Random(seed).shuffle(order)
     return [[sample for i in sorted(order[a:b]) for sample in units[i]] for a, b in pairwise(ends)]
 
 
 def _units(answers: Sequence[Sequence[Sample]], size: int) -> list[list[Sample]]:
-    """Return the units that stay in one step: groups, if their size divides `size` answers, else answers."""
+    """Return the units that a step contains whole: groups, if all have one size that divides `size`, else answers."""
     groups: dict[int, list[Sequence[Sample]]] = {}
     for answer in answers:
         groups.setdefault(answer[0].group, []).append(answer)
@@ -312,7 +312,7 @@ def group_tokens(samples: Sequence[Sample]) -> Counter[int]:
 
 
 def side_by_side(passes: Sequence[Pass]) -> list[Pass]:
-    """Combine the i-th micro-batches of all players into one pass (mixed adapters)."""
+    """Combine the i-th micro-batches of all players into one pass; those without a gradient separately."""
     by_role: dict[tuple[str, bool], list[Pass]] = {}
     for one in passes:
         by_role.setdefault((one.role, one.graph), []).append(one)
@@ -331,11 +331,11 @@ class Planner:
     room: Room
     rank: int
     sharing: Mapping[str, frozenset[str]]
-    """Trained role -> players that use its weights, including itself."""
+    """Trained role -> trained roles that use its weights, itself included."""
     proportional: Callable[[str], bool]
     """Role -> whether a sample's gradient is proportional to its advantage."""
     episodes: frozenset[str]
-    """Roles whose answers are given in moves; answers without credit are not measured."""
+    """Roles that answer in moves; if `proportional`, passes leave out their answers without credit."""
     drop_signalless: bool
     mixes: bool = False
     """Whether players share passes (mixed adapters)."""
@@ -366,7 +366,7 @@ class Planner:
         return Step(mine, counts, measured, of_groups, signalless, through, frozenset(still))
 
     def _read(self, role: str, samples: list[Sample], held: bool) -> tuple[list[Sample], list[Sample]]:
-        """Return the samples whose passes have a gradient, and those that are only measured."""
+        """Return the samples with a gradient and those only measured. `held`: the weights must not move."""
         proportional = self.proportional(role)
         if proportional and role in self.episodes:
             samples = [sample for sample in samples if sample.credited]

@@ -18,7 +18,7 @@ from ..rewards.learning_progress import needs_progress
 from .rollouts import Rollouts, in_float32, sampling_as
 
 SHARE = 0.1
-"""Share of the movement that a central difference takes: small for a derivative, large enough for float32."""
+"""Step of the central difference, as a share of the movement: small for a derivative, large enough for float32."""
 
 Movement = list[tuple[torch.Tensor, torch.Tensor]]
 """Pairs of a weight and its movement."""
@@ -26,9 +26,9 @@ Movement = list[tuple[torch.Tensor, torch.Tensor]]
 
 @torch.no_grad()
 def progress_along(rollouts: Rollouts, rollout: Rollout, weights_B: torch.Tensor | None = None) -> torch.Tensor | None:
-    """Return the inner product <grad log pi(answer), u> of each right answer, (B), NaN for others; with `weights_B`,
-    that of every answer times its weight. u is the player's `movement`; the result is None before its first optimizer
-    step. Weights are restored bit for bit. An episode has the sum over its moves."""
+    """Return <grad log pi(answer), u> of each right answer, (B), NaN for others; with `weights_B`, that of every
+    answer times its weight. u is the player's `movement`. The result is None before the player's first optimizer step,
+    and without verdicts unless `weights_B` is given. An episode has the sum over its moves."""
     role, right_B = rollout.role, rollout.correct_B if weights_B is None else (weights_B != 0).float()
     moved = movement(bare(rollouts.trl.optimizer), rollouts.engine.policies, role)
     if not moved or right_B is None:
@@ -57,7 +57,7 @@ def _rise(rollouts: Rollouts, role: str, tensors: dict[str, torch.Tensor], moved
 
 
 def check_scored_twice(policies: PolicySet, roles: Iterable[str], reward: object) -> None:
-    """Raise ConfigError for a learning-progress reward, a difference of two forward passes, on models with dropout."""
+    """Raise ConfigError if `reward` needs learning progress, a difference of passes, and a role has dropout."""
     if not needs_progress(reward):
         return
     for role in roles:
@@ -71,8 +71,8 @@ def check_scored_twice(policies: PolicySet, roles: Iterable[str], reward: object
 
 def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
     """Return the step that Adam's moments imply for a player's weights: -lr m / (sqrt(v) + eps), bias-corrected,
-    without weight decay; [] before its first step. Checkpoints hold the moments, so that a resumed run computes the
-    same. Raises GameError for an optimizer without them."""
+    without weight decay; [] before the player's first step. Checkpoints hold the moments, so that a resumed run
+    returns the same. Raises GameError for an optimizer without Adam's moments."""
     moves: Movement = []
     trained = {id(parameter) for _, parameter in policies.named_parameters(policies.weights_of[role])}
     for group in optimizer.param_groups:

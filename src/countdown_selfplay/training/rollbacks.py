@@ -41,7 +41,7 @@ class Training:
         self, stock_train: Callable[..., Any], resume: str | bool | None, /, *arguments: Any, **keywords: Any
     ) -> Any:
         """Train; when the guard trips, resume from the last healthy checkpoint, at most guard_max_rollbacks times. The
-        number of rollbacks is part of every sampling seed, so that a resumed round draws other samples."""
+        number of rollbacks is part of every sampling seed, so that a repeated round draws other samples."""
         trl, store, args, together = self.trl, self.store, self.args, self.processes.together
         output = store.output
         with run_lock(output), trl.termination.listening():

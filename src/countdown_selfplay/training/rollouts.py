@@ -52,7 +52,7 @@ class Rollouts:
     """Sampler and scorer of the turns of all players."""
 
     trl: Any
-    """GRPOTrainer whose generation and reward functions are used; its `_calculate_rewards` is `rewards`."""
+    """GRPOTrainer whose generation and reward functions are used; its `_calculate_rewards` calls `rewards`."""
     context: SamplingContext
     engine: Engine
     sampler: Sampler
@@ -62,7 +62,7 @@ class Rollouts:
     _judged: list[Any] | None = None
     """Problems of the completions that are being sampled."""
     _verdicts: list[Any] | None = None
-    """Verdicts on completions that are only scored."""
+    """Verdicts on the episodes that `score_episodes` is scoring."""
     _captured: Any = None
     """Texts, verdicts and summed rewards of the last completions."""
 
@@ -95,8 +95,8 @@ class Rollouts:
         completions: list[Any],
         completion_ids: list[Any],
     ) -> torch.Tensor:
-        """Return TRL's rewards (`stock`), with the verdict as a column, of verified completions; zeros for others,
-        whose rewards the game computes later. Keep texts, verdicts and rewards in `_captured`."""
+        """Return TRL's rewards (`stock`) of verified completions, whose rows get the column `verdict`; zeros for
+        others, whose rewards the game computes later. Keep texts, verdicts and summed rewards in `_captured`."""
         texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
         verdicts, processes = self._verdicts, self.context.processes
         if self._judged is not None:
@@ -166,9 +166,9 @@ class Rollouts:
             del methods[name]
 
     def score_episodes(self, episodes: Episodes, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """Reward this process's episodes by TRL's reward functions, which see a transcript as the completion of its
-        first prompt; return their logs. `rows`: one per episode. All processes call it; those with fewer episodes
-        score copies, because TRL requires equal numbers."""
+        """Reward this process's episodes by TRL's reward functions, which get an episode's transcript as the
+        completion of its first prompt; return TRL's logs. `rows`: one per episode. All processes call it; those with
+        fewer episodes score copies, because TRL requires equal numbers."""
         role, processes, count = episodes.role, self.context.processes, len(episodes.texts)
         mine = list(zip(rows, episodes.texts, episodes.verdicts or [], strict=True))
         most = max(processes.gather([count]))
@@ -213,9 +213,9 @@ class Rollouts:
     def log_probs(
         self, model: torch.nn.Module, tensors: dict[str, torch.Tensor], together: bool = True
     ) -> torch.Tensor:
-        """Return log-probs of completions under `model`, (B, T), without a graph. Beyond SHORT columns, rows are
-        sorted by length and trimmed, as in the update; the padding cut off gets 0. together: whether all processes
-        call it, and make equally many passes."""
+        """Return log-probs of completions under `model`, (B, T), without a graph. Beyond SHORT columns rows are
+        trimmed, and sorted by length unless rows share prompts; trimmed padding gets 0. together: whether all
+        processes call it, and agree on one batch size."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
         args, length, width = self.context.args, tensors["completion_ids"].size(1), tensors["prompt_ids"].size(1)
@@ -241,8 +241,8 @@ class Rollouts:
 
 
 def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: list[str] | None, fill: int) -> None:
-    """Mask the padding (`fill`) after a stop string, which TRL's mask leaves in. A padding token before the last other
-    token was sampled and stays. Rows without a stop string keep their mask, in case padding is the end token."""
+    """Set `completion_mask` to 0 on the trailing padding (`fill`) of rows with a stop string, where TRL leaves it at
+    1. Rows without a stop string keep their mask, because padding may be the end token."""
     if stops:
         ended = torch.tensor([any(stop in text for stop in stops) for text in texts])
         behind = (tensors["completion_ids"] == fill).flip(1).cumprod(1).flip(1).bool()
@@ -255,9 +255,9 @@ def completion_table(
     order: Sequence[str],
     gather: Callable[[list[Any]], list[Any]],
 ) -> dict[str, Any]:
-    """Return the round's completions of all processes in TRL's log format, by role (`order`) and turn. `logs`:
-    rollout id -> TRL's logs. All processes call it. `reward` is the credited reward (NaN: not measured) and
-    `advantages` the credit, in place of TRL's GRPO values; reward functions have columns for verified samples only.
+    """Return the round's completions of all processes in TRL's log format, by role (`order`) and turn. `logs`: rollout
+    id -> TRL's logs. All processes call it. `reward` is the credited reward (NaN: not measured) and `advantages` the
+    credit, in place of TRL's GRPO values; columns of reward functions are NaN for samples that were not verified.
     Padding samples are left out."""
     table = _trl.empty_logs()
     sampled = [(turn, log) for turn in turns if (log := logs.get(id(turn.rollout))) and log["prompt"]]

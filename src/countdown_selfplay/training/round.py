@@ -1,4 +1,4 @@
-"""Round of a run (contract/round.py), and the credit of samples: selection and advantages."""
+"""Implementation of `Round` (contract/round.py), and the credit of samples: selection and advantages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PlayedRound:
         self.gather, self.share = context.processes.gather, context.processes.share
         columns = NO_EXTRA.union(self.domain.prove_row(self.domain.problem(rows[0])) if rows else ())
         self.columns = dict.fromkeys(name for row in rows for name in row if name not in columns)
-        """Extra columns of the data set -> None, for problems that are not in it."""
+        """Extra columns of the anchors -> None, the value for problems that are not among the anchors."""
         known = reversed(rows) if self.columns else ()
         self.anchors = {self.domain.key(self.domain.problem(row)): row for row in known}
         counts.turn = 0
@@ -228,9 +228,9 @@ def credit(
     overlong_on: str = "all",
 ) -> Turn:
     """Compute selection and advantages, as `Round.credit` does. objective: None for a player that is not trained.
-    overlong_B: penalties, at most 0; a negative one replaces the sample's reward (and correctness) before the
-    baseline, or the credit of a selected sample, as the objective's `overlong_replaces` says. overlong_on: `correct`
-    drops penalties of samples that are wrong, or without verdicts have no reward above 0. All processes call it."""
+    overlong_B: penalties, at most 0; where negative, the penalty replaces the sample's reward (and correctness) before
+    the baseline, or the advantage of a selected sample (`Objective.overlong_replaces`). overlong_on: "correct" ignores
+    penalties of wrong samples (without verdicts: those with no reward above 0). All processes call it."""
     group = rollout.n if group is None else group
     count = len(rollout.texts)
     rewards_B = one_per_sample(rollout, "rewards", rollout.rewards_B if rewards_B is None else rewards_B, torch.float)

@@ -1,4 +1,4 @@
-"""Loop over the rounds of a run; each leads in causal order from its anchors to its optimizer steps."""
+"""Loop over the rounds of a run, and the optimizer steps of a round."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RoundLoop:
         return steps
 
     def _cut(self, role: str, turns: Sequence[Turn]) -> tuple[list[list[Sample]], dict[str, Any]]:
-        """Return the samples of all processes for each of a player's optimizer steps, and their metrics."""
+        """Return the samples of all processes for each of a player's optimizer steps, and metrics of these steps."""
         steps, learner, processes = self.args.steps_per_round, self.learners[role], self.processes
         samples = processes.gather(samples_of(turns, self.counts.rounds, processes.rank << 40))
         key, size, replay = self._key(role), self.roles[role].sequences_per_step, learner.replay
@@ -96,7 +96,7 @@ class RoundLoop:
         return cut, metrics | ({f"{role}/steps": len(cut)} if size else {})
 
     def _step(self, index: int, cut: dict[str, list[list[Sample]]]) -> Step:
-        """Plan step `index` of the round. A role without further steps has no samples in it."""
+        """Plan step `index` of the round, without samples of roles that have no further step. `cut`: from `_cut`."""
         here = {role: parts[index] if index < len(parts) else [] for role, parts in cut.items()}
         beside = {
             role: learner.demonstrations((*self._key(role), index))
@@ -110,7 +110,7 @@ class RoundLoop:
         return (self.args.seed, "replay", self.counts.attempt, self.counts.rounds, role)
 
     def _count_solved(self, result: RoundResult) -> None:
-        """Count the data set's problems that were ever solved, against all generated samples (SGS 2026, figure 1)."""
+        """Record which problems of the data set are solved; log their share and the samples (SGS 2026, figure 1)."""
         result.metrics["round/generations"] = self.counts.generations
         result.metrics["round/tokens"] = sum(self.counts.tokens.values())
         if result.solved:
@@ -129,7 +129,7 @@ class OptimizerSteps:
     processes: Processes
     step: Step = field(default_factory=lambda: Step((), {}, {}, {}))
     skipped: int = 0
-    """Number of scheduled steps without data."""
+    """Number of steps of the learning-rate schedule that the round does not take."""
 
     def take(self, model: torch.nn.Module, steps: Sequence[Step]) -> torch.Tensor:
         """Take all optimizer steps but the last, whose gradients it leaves to the Trainer; return the mean loss."""
@@ -142,14 +142,14 @@ class OptimizerSteps:
         return torch.stack(losses).mean()
 
     def begin(self, step: Step) -> None:
-        """Prepare an optimizer step before its passes."""
+        """Set the counts that normalise the losses of an optimizer step, before its passes."""
         self.step = step
         for role, counts in step.counts.items():
             self.learners[role].loss.normalise_by(counts, step.measured[role])
 
     def accumulate(self, model: torch.nn.Module, step: Step) -> torch.Tensor:
         """Run the passes of an optimizer step; return the sum of their losses. Processes exchange gradients in the
-        last backward pass, which DeepSpeed, whose optimizer steps inside it, recognises by accelerate's flag."""
+        last backward pass; DeepSpeed, which steps inside that pass, recognises it by accelerate's flag."""
         accelerator, engine = self.trl.accelerator, self.engine
         self.begin(step)
         loss = torch.zeros((), device=accelerator.device)

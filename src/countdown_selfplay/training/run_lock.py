@@ -1,4 +1,4 @@
-"""Lock that gives a folder to one run; the operating system releases it when the process ends."""
+"""Lock that reserves a folder for one run; the operating system releases it when the process ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOCK = ".lock"
 @contextmanager
 def run_lock(output: str | Path) -> Iterator[None]:
     """Hold the lock of `output` inside the block. All processes of a launch enter together, and if the folder is in
-    use, each raises the same RunFolderError."""
+    use or cannot be written, each raises the same RunFolderError."""
     refuse_lone_process()
     state, folder = PartialState(), Path(os.path.realpath(output))  # Path.resolve raises for a link to itself
     # One lock per path and process: a command and its trainer lock the same folder.
@@ -52,7 +52,7 @@ def run_lock(output: str | Path) -> Iterator[None]:
 
 
 def _acquire(lock: FileLock, folder: Path) -> str | None:
-    """Acquire the lock; return an error message if another process holds it or the folder cannot be written."""
+    """Acquire the lock; return None, or a message if another process holds it or `folder` cannot be written."""
     path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)

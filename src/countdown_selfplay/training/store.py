@@ -1,4 +1,4 @@
-"""Store of a run's checkpoints: writes states, resolves a resume, and restores all or one conjecturer."""
+"""Store of a run's checkpoints: saving, resuming, and restoring a conjecturer alone."""
 
 from __future__ import annotations
 
@@ -148,9 +148,9 @@ class Store:
         write_atomically(folder / COMPLETE, json.dumps(manifest, indent=1))
 
     def resolve(self, resume: str | bool | None) -> Path | None:
-        """Return the checkpoint that `resume` means: a folder, True for the newest complete one in the output
-        folder, or "auto" for that or None (a fresh start). Raises CheckpointError if it is absent, damaged or
-        of another run."""
+        """Return the checkpoint that `resume` denotes, or None for a new run: a folder, True for the newest complete
+        one in the output folder, or "auto" for the same if there is one. Raises CheckpointError if the checkpoint is
+        absent, damaged or of a run with other settings."""
         if resume == "":  # an unset shell variable: a fresh run would move the old one aside
             raise CheckpointError(
                 "`resume_from_checkpoint` is empty; pass a checkpoint's folder, true, auto or nothing."
@@ -187,7 +187,7 @@ class Store:
 
     def changes(self, folder: Path, state: dict[str, Any] | None = None) -> dict[str, list[Any]]:
         """Return the settings that differ from those of the run that wrote `folder`, as {name: [saved, current]}.
-        Raises CheckpointError for one that must not. `state`: contents of the checkpoint, if already read."""
+        Raises CheckpointError if one of them must be equal. `state`: contents of the checkpoint, if already read."""
         state = read_states(folder) if state is None else state
         known = state.get("settings") or {"problems_per_round": None}
         if "problems_per_round" not in known or manifest_of(folder).get("counts") != "rounds":
@@ -206,14 +206,14 @@ class Store:
         return changed_settings(state.get("settings", {}), self.settings, allowed, folder, more)
 
     def _changed_targets(self, state: dict[str, Any]) -> str:
-        """Describe how the data set changed for a proposer with targets, whose state holds their keys; "" if this run
-        or the checkpoint has another proposer."""
+        """Describe how the data set differs from the problems in the checkpoint of a proposer with targets; "" if it
+        is equal, or if this run or the checkpoint has another proposer."""
         proposer, counted = self.exports.proposer, self.states["solve_rate"]
         known = state["states"].get("game", {}).get("state", {}).get("proposer") or {}
         return "" if proposer is None or "known" not in known else proposer.changed(known, counted.keys)
 
     def load(self, folder: Path) -> dict[str, list[Any]]:
-        """Restore curriculum and guard; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the
+        """Restore the parts in `states`; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the
         changed settings, as {name: [saved, current]}."""
         state = read_states(folder)
         changed = self.changes(folder, state)
@@ -225,13 +225,13 @@ class Store:
         return changed
 
     def newest(self, healthy_only: bool = False) -> Path | None:
-        """Return the newest complete checkpoint of this run."""
+        """Return the newest complete checkpoint of this run (`healthy_only`: among the healthy ones), or None."""
         return newest(self.output, self.processes.world, healthy_only, self.engine.name)
 
     def take_back(self, guard: ConjecturerGuard, fallen: Mapping[str, float], step: int, optimizer: Any) -> None:
-        """Restore weights and optimizer state of the `fallen` players (with their parseable rates) from a
-        healthy checkpoint. The number of restores is unlimited, as in Allen and Ståblein. Raises CollapseError
-        without a checkpoint."""
+        """Restore weights and optimizer state of collapsed conjecturers from a healthy checkpoint. `fallen`: player ->
+        its parseable rate. The number of restores is unlimited, as in Allen and Ståblein. Raises CollapseError without
+        a healthy checkpoint."""
         engine, policies = self.engine, self.engine.policies
         seen = ", ".join(
             f"{one}/parseable_rate is {rate:.4g}, under {guard.lowest[one]:g}" for one, rate in fallen.items()
@@ -255,8 +255,8 @@ class Store:
         guard.healthy = True  # a checkpoint of this round is known to be healthy
 
     def _healthy_conjecturer(self, sampled: int) -> Path | None:
-        """Return the newest checkpoint with a healthy conjecturer before the weights of step `sampled`, which wrote
-        this round's proposals; without one, the checkpoint of that step. (The code of Allen and Ståblein goes two
+        """Return the newest checkpoint with a healthy conjecturer before step `sampled`, whose weights wrote this
+        round's proposals; without one, the newest later one, or None. (The code of Allen and Ståblein goes two
         checkpoints back.)"""
         known = [one for one in reversed(checkpoints(self.output)) if manifest_of(one).get(CONJECTURER_HEALTHY)]
         known.sort(key=lambda folder: step_in(folder) >= sampled)  # stable: the newest first

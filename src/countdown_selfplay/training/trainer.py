@@ -73,7 +73,7 @@ from .upload import push_trained
 
 class JointConjecturerProverTrainer(GRPOTrainer):
     """GRPOTrainer for several roles. Each step plays a round: a conjecturer writes problems, a prover solves them, and
-    the verifier's solve rate rewards both. Each role has its own objective, learning rate, KL and sampling settings.
+    the verifier's verdicts reward both. Each role has its own objective, learning rate, KL and sampling settings.
 
     Args:
         model: Id, path or model of both roles, or one per role: `{"prover": ..., "conjecturer": ...}`.
@@ -81,10 +81,10 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             Default: the verifier's score, and the length penalty if `args.length_penalty` is set.
         args: Settings. Default: `JointSelfPlayConfig("joint-selfplay")`.
         train_dataset: Anchor problems (columns `nums` or `numbers`, and `target`). Prompts are rendered
-            from the numbers. Default: the exact generator.
+            from the numbers. Default: problems of the domain's generator.
         eval_dataset: Held-out problems with the same columns; proposals that repeat one are refused.
         processing_class: Tokenizer. Default: that of `model`.
-        callbacks: Added to the trainer's callbacks.
+        callbacks: Callbacks to add to the trainer's.
         optimizers: An optimizer, with at least one parameter group per role, and a scheduler; each may be None.
         peft_config: Adapter of each player, or under `policy_sharing: tied` of the shared weights.
         objectives: By role, an object or a name; replaces the objective of `args`.
@@ -93,7 +93,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         game: Object that plays the rounds; replaces `args.game`.
 
     Raises:
-        ConfigError, DataError: Before a model loads, for settings or data that cannot work.
+        ConfigError, DataError: For settings or data that cannot work, mostly before a model loads.
     """
 
     _tag_names = ["trl", "countdown-selfplay", "self-play"]  # noqa: RUF012 -- TRL declares it so
@@ -167,8 +167,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def _build_parts(
         self, args: JointSelfPlayConfig, settings: dict[str, Any], proposer: Any, tokenizer: Any
     ) -> list[TrainerCallback]:
-        """Build the parts that do not need the constructed Trainer; return its callbacks, which run in this order:
-        close the round, pass it to the guard, export it."""
+        """Build the parts that do not need the constructed Trainer; return the callbacks in the order in which they
+        must run: round's metrics, guard, exports, run folder, termination."""
         self.processes = processes_of(PartialState(), in_step=self.engine.shards_weights)
         self.counts, self.buffer = RunCounts(), MetricsBuffer(self, self.roles, self.processes)
         self.exports = Exports(args, self.engine, self.processes, self.counts, self.domain, proposer, tokenizer)
@@ -252,7 +252,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return inputs  # a micro-batch, as it is
 
     def get_total_train_batch_size(self, args: Any) -> int:
-        """Return the number of samples of a round, from which the Trainer computes samples per second."""
+        """Return the number of samples of trained roles in a round, for the Trainer's samples per second."""
         return sum(self.args.samples()[role] for role in self.trained)
 
     def floating_point_ops(self, inputs: Any) -> int:
@@ -261,7 +261,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def _calculate_rewards(
         self, inputs: list[dict[str, Any]], prompts: list[Any], completions: list[Any], completion_ids_list: list[Any]
     ) -> torch.Tensor:
-        """Return TRL's rewards of verified completions, with the verdict as a column; zeros for other completions."""
+        """Return TRL's rewards of verified completions (their rows get the column `verdict`), zeros for others."""
         return self.rollouts.rewards(super()._calculate_rewards, inputs, prompts, completions, completion_ids_list)
 
     def compute_loss(
@@ -272,7 +272,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return self.optimizer_steps.loss(model, **inputs)
 
     def _get_grad_norm(self, model: torch.nn.Module, grad_norm: Any = None) -> Any:
-        """Return the gradient norm to log. The Trainer's way, clipping at infinity, is left to the other engines."""
+        """Return the gradient norm to log: computed here under DDP without a gradient scaler, else by the Trainer."""
         if grad_norm is not None or self.engine.name != "ddp" or self.accelerator.scaler is not None:
             return super()._get_grad_norm(model, grad_norm)
         return torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
@@ -322,7 +322,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self.log(metrics)
 
     def report(self, output: str | Path | None = None) -> Path:
-        """Write the report of the run so far to `output`, by default report.html in its folder; return the path."""
+        """Write the report of the run so far to `output`, by default its folder's report.html; return the path."""
         folder = Path(self.args.output_dir)
         path = folder / "report.html" if output is None else Path(output)
         return report_of(folder, path) if self.processes.main else path
@@ -344,7 +344,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Write each policy to `<output_dir>/<role>` and load it again. Raises ExportError if the loaded model
-        differs. (In a checkpoint: the weights of all policies, for a resume.)"""
+        differs. With `_internal_call`, in a checkpoint: write the weights of all policies for a resume."""
         if _internal_call:
             super().save_model(output_dir, _internal_call=True)
         else:

@@ -43,10 +43,10 @@ def push(
     token: str | None = None,
     **commit: Any,
 ) -> list[str]:
-    """Write each role of the run in `run` to push/<role> and, unless it is a dry run, upload it to the repository
-    `<repo_id>-<role>`; return the repositories' ids. `repo_id`: default is the folder's name under the token's owner;
-    `base_model`: hub id of the weights before training; `token`: default is that of `hf auth login`; `commit`:
-    arguments of HfApi.upload_folder, such as `revision`."""
+    """Write each trained role of the folder `run` to push/<role> and, unless `dry_run`, upload it to the repository
+    `<repo_id>-<role>` (the model of a warm start: to `<repo_id>`); return the repositories' ids. `repo_id`: default is
+    the folder's name under the token's owner; `base_model`: hub id of the weights before training; `token`: default is
+    that of `hf auth login`; `commit`: arguments of HfApi.upload_folder, such as `revision`."""
     if unknown := sorted(set(commit) - set(inspect.signature(upload_folder).parameters)):
         raise ConfigError(f"push_to_hub does not take {', '.join(unknown)}; it takes those of HfApi.upload_folder.")
     run, api = Path(run), HfApi(token=token)
@@ -77,13 +77,13 @@ def push(
 
 
 def push_trained(args: Any, **settings: Any) -> list[str]:
-    """Push the run of a trainer with config `args`, whose `hub_model_id` and so on are the defaults of `settings`."""
+    """Push the run of a trainer. `settings`: arguments of `push`; hub settings of `args` are defaults."""
     of_config = {"repo_id": args.hub_model_id, "private": args.hub_private_repo, "token": args.hub_token}
     return push(args.output_dir, **{**of_config, "revision": args.hub_revision, **settings})
 
 
 def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
-    """Return run.json and the folders of the trained roles. Raises ConfigError for an unfinished run."""
+    """Return run.json as a dict and the folders of the trained roles. Raises ConfigError for an unfinished run."""
     check_run(run)
     described = json_file(run / "run.json", config=dict, domain=dict)
     alone = holds_model(run)  # a warm start writes its card last
@@ -112,8 +112,8 @@ def to_be_trained(run: Path, config: Mapping[str, Any]) -> list[str]:
 
 
 def written(run: Path, role: Path, described: dict[str, Any], repo: str, base: str = "") -> Path:
-    """Write and return the folder to upload for a role: weights, model card, evaluation and report. `base`: hub id of
-    the weights before training, "" for the run's."""
+    """Write the folder to upload for a role (weights, model card, evaluation, report); return its path. `described`:
+    contents of run.json; `repo`: repository id; `base`: hub id of the weights before training, "" for the run's."""
     target = run / FOLDER / (role.name if role != run else "model")
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(role, target, ignore=shutil.ignore_patterns(*_NOT_PUSHED))
@@ -150,8 +150,8 @@ _ADAPTER = ("adapter_config.json", "adapter_model*")
 
 
 def place_adapter(role: Path, target: Path, base: str) -> str:
-    """Make the adapter in `target` loadable on other machines: write the hub id of its base into it, or merge it into
-    a base that is not on the hub. `base`: hub id, "" for that in the adapter. Returns the hub id, "" if merged."""
+    """Make the adapter in `target` loadable elsewhere: name its base by hub id, or replace it by whole weights if the
+    base is not on the hub. `base`: hub id ("": that in the adapter). Returns the hub id, or "" for whole weights."""
     source, _ = base_of(role / _ADAPTER[0])
     if base:
         name_base(target, base)
@@ -184,7 +184,7 @@ def without_paths(text: str) -> str:
 
 @contextmanager
 def hub_errors(kept: str = "") -> Iterator[None]:
-    """Raise ConfigError for an error of the hub's client or its HTTP library. `kept`: last sentence of the message."""
+    """Convert errors of the hub's client, its HTTP library or the system to ConfigError; `kept` ends the message."""
     try:
         yield
     except Exception as error:

@@ -23,8 +23,8 @@ _SHORT = "{bar}| {n_fmt}/{total_fmt} {remaining}{postfix}"
 
 
 def show_rounds(trainer: Any, metrics: Iterable[Metric]) -> None:
-    """Replace the stock Trainer's progress callbacks, which print every metric, by those of this module. Bars are for
-    terminals: in a file all their drawings would be one line."""
+    """Replace the stock Trainer's progress callbacks, which print every metric, by those of this module. A bar is
+    shown in a terminal only: in a file all of its updates would be one line."""
     metrics = list(metrics)
     for callback in list(trainer.callback_handler.callbacks):
         ours: TrainerCallback
@@ -48,7 +48,7 @@ def close_bars(callbacks: Iterable[TrainerCallback]) -> None:
 
 
 class RoundProgress(ProgressCallback):
-    """ProgressCallback whose suffix shows the metrics declared with a word, such as `solve rate`. Below 110 columns
+    """ProgressCallback whose bar ends with the metrics that declare a word, such as `solve rate`. Below 110 columns
     the bar omits its speed and the elapsed time."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
@@ -142,8 +142,8 @@ def worded(metrics: Iterable[Metric]) -> list[tuple[str, str]]:
 
 
 def words_text(shown: Iterable[tuple[str, str]], logs: Mapping[str, Any]) -> str:
-    """Format metrics as "solved 0.35, solve rate 0.27, played 16"; "" if there are none. Without an anchor, solve rate
-    and share of right answers are the same, and the first is left out."""
+    """Format metrics as "solved 0.35, solve rate 0.27, played 16"; "" if there are none. Without anchors the solve
+    rate equals the share of right answers and is left out."""
     names = [(name, word) for name, word in shown if name in logs]
     if logs.get("round/anchor_slots") == 0 and any(name == "prover/correct_rate" for name, _ in names):
         names = [pair for pair in names if pair[0] != "round/solve_rate_mean"]

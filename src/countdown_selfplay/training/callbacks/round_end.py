@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 class RoundEnd(TrainerCallback):
     """Callback that clips each role's gradient by its norm, drops gradients of roles without credit, and completes the
-    round's metrics. A joint clip couples roles: in a prototype it shrank the prover's gradient by 9.7, not 5.0."""
+    round's metrics. A joint clip couples roles: in a prototype it divided the prover's gradient by 9.7, not 5.0."""
 
     def __init__(
         self, optimizer_steps: OptimizerSteps, roles: Mapping[str, Role], buffer: MetricsBuffer, store: Store
@@ -39,7 +39,7 @@ class RoundEnd(TrainerCallback):
         self.optimizer_steps, self.learners = optimizer_steps, optimizer_steps.learners
         self.roles, self.buffer, self.store = roles, buffer, store
         self.configured_groups: list[dict[str, Any]] = []
-        """Configured settings of the optimizer's parameter groups, which loading a checkpoint replaces."""
+        """Configured settings of the optimizer's parameter groups; loading a checkpoint overwrites the groups."""
         self.woken: dict[str, float] = {}
         self.steps: list[dict[str, Any]] = []  # metrics of the round's optimizer steps
 
@@ -71,7 +71,7 @@ class RoundEnd(TrainerCallback):
         self.steps[-1] |= self._losses()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Add the means over the round's optimizer steps to its metrics, and request a log after the last round."""
+        """Add means over the round's optimizer steps to the round's metrics; request a log after the last round."""
         self.optimizer_steps.finish()
         averages, self.steps = averaged_rounds(self.steps), []
         if args.policy_sharing == "lora" and args.vllm_enable_sleep_mode:
@@ -97,7 +97,7 @@ class RoundEnd(TrainerCallback):
         return {name: value / world for name, value in losses.items()}
 
     def _gathered(self, pop: str, reduce: Callable[[list[float]], float]) -> dict[str, float]:
-        """Combine by `reduce` the metrics that the losses' method `pop` returns on the processes with samples."""
+        """Return the metrics that the losses' method `pop` gives, each combined by `reduce` over the processes."""
         popped = {role: getattr(learner.loss, pop)() for role, learner in self.learners.items()}
         mine = {f"{role}/{name}": value for role, losses in popped.items() for name, value in losses.items()}
         values = torch.stack(list(mine.values())).tolist() if mine else []
@@ -129,7 +129,7 @@ class Terminated(SystemExit):
 class Termination(TrainerCallback):
     """Callback that ends the run after the round in which any process receives SIGTERM; further signals change
     nothing. It exits at the start of the next round and not in `on_save`, because a user's callbacks, which may copy
-    the checkpoint, run later."""
+    the checkpoint, run after this one."""
 
     def __init__(self, processes: Processes, save: Callable[[], None]) -> None:
         self.processes, self.save = processes, save
@@ -195,7 +195,7 @@ class GuardCallback(TrainerCallback):
         store: Store,
         save: Callable[[], None],
     ) -> None:
-        """Set the guards. `alone`: guard under guard_scope=conjecturer. `save`: writes a checkpoint."""
+        """Set the guards. `alone`: guard of the conjecturers, or None. `save`: writes a checkpoint."""
         self.guard, self.alone, self.buffer, self.store, self.save = guard, alone, buffer, store, save
         self.legibility = Legibility(guard.metrics)
 

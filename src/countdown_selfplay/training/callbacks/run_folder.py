@@ -43,9 +43,9 @@ def describe_run(
     changed: Mapping[str, Any] | None = None,
     held_out: Sequence[Any] = (),
 ) -> None:
-    """Write run.json, with the counts of the `held_out` problems by every axis but the rung. A resume keeps the time
-    and command of the start, and adds to `resumes` its checkpoint, command and `changed` settings, each as [before,
-    now]; `config` holds the current settings."""
+    """Write run.json, with the counts of the `held_out` problems by every axis but the rung. At a resume from the
+    checkpoint `resumed`, keep time and command of the start, and add the checkpoint, its `step`, the command and the
+    `changed` settings (name -> [before, now]) to `resumes`. `config` holds the current settings."""
     path = Path(args.output_dir) / "run.json"
     before = _before(path) if resumed is not None and path.exists() else {}
     kept = {name: before[name] for name in ("started", "command") if name in before}
@@ -131,7 +131,7 @@ _TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{16,}")
 
 
 def record_of(step: int, logs: dict[str, Any]) -> dict[str, Any]:
-    """Return a line of metrics.jsonl: the finite values of a log."""
+    """Return a line of metrics.jsonl: the step and the values of a log, without None and non-finite ones."""
     finite = {k: v for k, v in logs.items() if v is not None and not (isinstance(v, float) and not math.isfinite(v))}
     return {"step": step, **finite}
 
@@ -141,7 +141,7 @@ def _now() -> str:
 
 
 class RunFolder(TrainerCallback):
-    """Callback that appends each log to metrics.jsonl with the round's samples, and writes solve rates at a save."""
+    """Callback that appends logs to metrics.jsonl and samples to samples.jsonl, and at a save writes solve rates."""
 
     def __init__(self, buffer: MetricsBuffer, exports: Exports, solve_rate: CumulativeSolveRate) -> None:
         self.buffer, self.exports, self.solve_rate = buffer, exports, solve_rate
@@ -198,7 +198,7 @@ def report_line(folder: Path) -> str:
 
 
 class BeforeAfter(TrainerCallback):
-    """Callback that logs each evaluation, and writes the first and the last one to evaluation.json. It writes nothing
+    """Callback that logs each evaluation, and writes the first and the last one to evaluation.json. Nothing is written
     before `train`, which decides whether to resume the folder's run or to move it aside."""
 
     def __init__(self, log: Callable[[dict[str, float]], None]) -> None:
@@ -225,7 +225,7 @@ class BeforeAfter(TrainerCallback):
             self._write(args, state)
 
     def start(self) -> None:
-        """Begin a run; a second one of the same trainer starts from weights without an evaluation."""
+        """Discard earlier evaluations, but at the first run keep the one before training."""
         if self.begun:
             self.before = {}
         self.after = {}
@@ -238,8 +238,8 @@ class BeforeAfter(TrainerCallback):
             self._write(args, state)
 
     def _write(self, args: Any, state: Any) -> None:
-        """Write evaluation.json. A resumed run keeps the first evaluation of its file; figures on other problems, or
-        with another number of answers, are not paired with it."""
+        """Write evaluation.json. A resumed run keeps the first evaluation in the file; an evaluation on other
+        problems, or with another number of answers, is not paired with the first one."""
         if not state.is_world_process_zero:
             return
         folder = Path(args.output_dir)
@@ -257,6 +257,6 @@ def _before_in(path: Path) -> dict[str, Any]:
 
 
 def _pairs(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Return whether both evaluations have the same problems and number of answers."""
+    """Return whether `after` is empty or has the problems and the number of answers of `before`."""
     a, b = before.get("prover", {}), after.get("prover", {})
     return not b or all(a.get(name) == b[name] for name in ("keys", "n"))
