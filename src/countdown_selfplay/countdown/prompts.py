@@ -1,7 +1,7 @@
-"""Prompts of both roles. The prover's equal the public data's byte for byte: public checkpoints fail on other wordings
-(Multimodal LLM Self-Play, section 3.4). The conjecturer's `completion` and `json` follow the descriptions of Allen and
-Ståblein and of Multimodal LLM Self-Play, whose texts are not completely public; `compact` is for the tiny model. A
-renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template)."""
+"""Prompts of both roles. The prover's `countdown_3to4` and `tinyzero` equal the public data's byte for byte: public
+checkpoints fail on other wordings (Multimodal LLM Self-Play, section 3.4). The conjecturer's `completion` and `json`
+follow Allen and Ståblein and Multimodal LLM Self-Play, whose texts are not completely public; `compact*` is for tiny
+models. A renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template)."""
 
 import json
 import re
