@@ -97,10 +97,10 @@ class Replay:
         all_kept: whether a step trains on every kept sample, or on as many as a round has.
         weighted: whether credit is divided by its mean over the step's tokens, so that a token mean is
           a weighted mean.
-        reuse: mean number of uses of an answer; each new one adds `reuse` / `sequences_per_step` optimizer steps.
+        reuse: mean number of uses of an answer; a new answer adds `reuse` / `sequences_per_step` optimizer steps.
         per_problem: largest number of distinct answers per problem and round.
-        carry: whether a sample with credit is used in one step of `sequences_per_step`, and a remainder waits; above
-          `capacity` the oldest are dropped.
+        carry: whether each sample with credit is used in exactly one step, of `sequences_per_step` samples; a
+          remainder waits for the next round, and above `capacity` its oldest samples are dropped.
     """
 
     rounds: int | None
@@ -259,7 +259,7 @@ def truncated_weight(
 
     w = pi / mu, with trained weights pi and sampler mu, per token (modes `token_*`, (B, T)) or as the product over
     the completion (`sequence_*`, (B, 1)), which includes all moves of an episode. `*_truncate` clamps w to [low,
-    high]; `*_mask` sets it to 0 outside. None: no bound. Tokens without the sampler's log-prob (NaN) have ratio 1.
+    high] (None: no bound); `*_mask` sets it to 0 outside. Tokens without the sampler's log-prob (NaN) have ratio 1.
     Yao et al. 2025, "Your efficient RL framework secretly brings you off-policy RL training"; masks: Liu et al.
     2025, "When speed kills stability"."""
     gap_BT = torch.nan_to_num((logps_BT.detach() - sampled_BT) * mask_BT, nan=0.0)

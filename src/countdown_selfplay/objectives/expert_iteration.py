@@ -23,8 +23,8 @@ class ExpertIteration(BaseObjective):
     available. all_kept: train on every kept answer. per_token: one mean over all tokens, as in cross-entropy, in place
     of a mean over answers. reuse: mean number of uses of each right answer, in steps of the role's
     `sequences_per_step` answers drawn from the newest `capacity`; right answers add optimizer steps, up to
-    `steps_per_round` per round, and the remainder waits. With it, the default values of rounds and solved_limit mean
-    no limit, and samples are not scored again, so that `sampled_entropy` is not logged.
+    `steps_per_round` per round, and the remainder waits. With `reuse`, the defaults of rounds and solved_limit mean no
+    limit, and samples are not scored again, so that `sampled_entropy` is not logged.
     per_problem: largest number of distinct right answers per problem and round."""
 
     normalization: Normalization = "sequence_mean"

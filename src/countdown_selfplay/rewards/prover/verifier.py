@@ -52,8 +52,8 @@ countdown_reward = make_countdown_reward()
 
 
 def make_verdict_reward(name: str) -> Callable[..., list[float]]:
-    """Make a reward callable that returns the score of the domain's verdict, a column of the trainer, so that nothing
-    is verified twice. `name`: name in the log."""
+    """Make a reward callable that returns the score of the domain's verdict, from the column `verdict` of the trainer,
+    so that nothing is verified twice. `name`: name in the log."""
 
     def verdict_reward(completions: Sequence[Any], verdict: Sequence[Any], **kwargs: Any) -> list[float]:
         return [float(v.score) for v in verdict]
