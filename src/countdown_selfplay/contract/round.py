@@ -71,8 +71,8 @@ class Turn:
     labels: list[str] | None = None
     """(B) one word per sample on its outcome, by which data sets of samples are filtered and balanced."""
     shown: list[str | None] | None = None
-    """(B) part of a sample that the next turn shows, if it is not the whole text. Samples of a row that show the same
-    part share the mean of their rewards."""
+    """(B) part of each sample that the next turn shows, None if it is unreadable. Samples of a row that show the same
+    part share the mean of their rewards. Field None: the whole texts are shown."""
 
     @property
     def mean_reward(self) -> float | None:

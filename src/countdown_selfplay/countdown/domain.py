@@ -212,8 +212,8 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
     def verify(self, texts: Iterable[object], problems: Iterable[Problem]) -> list[Verdict]:
-        """Return one verdict per completion under `rules`; with answers in moves each is an episode of one move
-        (`moved` plays longer ones)."""
+        """Return one verdict per completion under `rules`. With answers in moves each completion counts as an episode
+        of one move (`moved` plays longer episodes)."""
         if self.answers == "moves":
             return [self.judged_move(text, problem) for text, problem in zip(texts, problems, strict=True)]
         return verify_batch(texts, problems, self.rules)

@@ -154,7 +154,7 @@ def rubric_in_moves(
     target: Problem, proposal: Problem, value_high: int, solution: Sequence[Move] | None = None
 ) -> Review:
     """Review `proposal` as a step towards `target` in moves, independent of the order of the numbers. solution:
-    verified moves that solve the proposal; without them it is known to be solvable if it has at most MOST numbers and
+    verified moves that solve the proposal. None: the proposal counts as solvable if it has at most MOST numbers and
     moves reach its target.
 
     Scores:

@@ -31,7 +31,7 @@ Move = tuple[int, str, int, int]
 ANSWERS = ("whole", "moves")
 
 _DERIVATIONS = 64
-"""Number of random derivations from a proposal's numbers before it is dropped."""
+"""Number of random derivations that `repaired` tries from a problem's numbers."""
 
 _NUMBER = r"(0|[1-9][0-9]*)"
 _GAP = rf"[{WHITE_SPACE}]*"

@@ -102,7 +102,7 @@ PROVER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
 )
 
 MOVES_PROMPTS = {"compact_moves", "moves"}
-"""Names of prompts that request one move; they also take `value_high`. Add a custom prompt of this kind here."""
+"""Names of prompts that request one move and take the argument `value_high`. Add such a custom prompt here."""
 
 BARE_PROMPTS = {"compact", "compact_moves"}
 """Names of prompts whose answers have no tags."""

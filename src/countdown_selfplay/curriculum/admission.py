@@ -42,7 +42,7 @@ class Archive:
         return window > 0 and self.rounds - self.last_played.get(key, -window - 1) <= window
 
     def record_round(self, keys: Iterable[str], window: int, starved: bool) -> None:
-        """End a round that played the proposals `keys`, kept for `window` rounds. `starved`: whether none was played."""
+        """End a round that played the proposals `keys`, kept for `window` rounds; `starved`: none was played."""
         if window > 0:
             self.last_played.update(dict.fromkeys(keys, self.rounds))
             self.last_played = {key: last for key, last in self.last_played.items() if self.rounds - last < window}
@@ -93,8 +93,8 @@ def examine(
 
 @dataclass(frozen=True)
 class Admission:
-    """Result of `admit`. problem_of: for each proposal the index of its problem in `problems`, None if it gets the
-    invalid reward. reasons: one per proposal, "ok" if it is admitted."""
+    """Result of `admit`. problem_of: for each proposal the index of its problem in `problems`, or None if the proposal
+    gets `invalid_reward`. reasons: one per proposal, "ok" if it is admitted."""
 
     problems: list[Any]
     problem_of: list[int | None]

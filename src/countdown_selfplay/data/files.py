@@ -26,7 +26,7 @@ _ALTERNATIVE = (
 
 def load_problem_rows(source: str, split: str = "train") -> Dataset:
     """Load the rows of a local file (.jsonl, .json, .parquet, .csv) or of a hub data set's `split`, with an optional
-    configuration after a colon: `openai/gsm8k:main`. The domain's `problem` reads them (Countdown: `nums` or
+    configuration after a colon: `openai/gsm8k:main`. The domain's `problem` reads rows (Countdown: `nums` or
     `numbers`, and `target`, or both in `ground_truth`). Raises DataError if the source cannot be reached, and for a
     damaged or empty file."""
     path = Path(source)

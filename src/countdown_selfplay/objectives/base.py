@@ -21,7 +21,7 @@ class LossInputs:
 
     Attributes:
         logps_BT: log-probabilities of the sampled tokens under the current weights, with gradient.
-        behavior_BT: the same under the sampling policy (the sampler's if it gives them), without gradient.
+        behavior_BT: the same under the sampling policy, from the sampler if that returns them, without gradient.
         advantages_B: credit of each completion.
         mask_BT: 1 on trained completion tokens, else 0; all 0 in rows that the objective did not select.
         group_tokens_B: trained tokens of the row's group, including other micro-batches. None: unknown.
@@ -158,7 +158,7 @@ Objective = BaseObjective
 def checked_advantages(
     objective: Objective, role: str, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None
 ) -> torch.Tensor:
-    """Return `objective.advantages`. Raises ConfigError unless it is one finite number per sample."""
+    """Return the objective's advantages. Raises ConfigError unless they are one finite number per sample."""
     advantages_PG = objective.advantages(rewards_PG, correct_PG)
     rule = f"must return a tensor of one finite number per sample, shape {tuple(rewards_PG.shape)}"
     if not isinstance(advantages_PG, torch.Tensor) or advantages_PG.shape != rewards_PG.shape:
@@ -172,7 +172,7 @@ def checked_advantages(
 def selected(
     objective: Objective, role: str, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None
 ) -> torch.Tensor:
-    """Return `objective.select`. Raises ConfigError unless it is one bool per sample."""
+    """Return the result of the objective's `select`. Raises ConfigError unless that is one bool per sample."""
     bools = objective.select(rewards_PG, correct_PG)
     if not isinstance(bools, torch.Tensor) or bools.shape != rewards_PG.shape or bools.dtype != torch.bool:
         raise ConfigError(
@@ -183,7 +183,7 @@ def selected(
 
 
 def checked_loss(objective: Objective, inputs: LossInputs) -> LossOutput:
-    """Return `objective.loss`. Raises ConfigError unless it is a LossOutput whose loss is one number."""
+    """Return the result of the objective's `loss`. Raises ConfigError unless it is a LossOutput with a scalar loss."""
     output = objective.loss(inputs)
     if not isinstance(output, LossOutput) or output.loss.dim() != 0:
         shape = tuple(output.loss.shape) if isinstance(output, LossOutput) else type(output).__name__
@@ -290,9 +290,9 @@ KL_ESTIMATORS = {"k3": kl_k3, "k1": kl_k1}
 @dataclass
 class EntropyCoefficient:
     """Adaptive entropy coefficient of a role (He et al. 2025, Skywork-OR1), with the settings of TRL's
-    `use_adaptive_entropy`: after each round it grows by `delta` if the role's mean entropy (nats per token) is at most
-    `target`, else it shrinks by `delta`, within [low, high]; it is applied while the entropy is at most `target`.
-    Without a target it is the constant `value`. State: `value` and the last entropy."""
+    `use_adaptive_entropy`: after each round `value` grows by `delta` if the role's mean entropy (nats per token) is at
+    most `target`, else it shrinks by `delta`, within [low, high]. Losses use it while the entropy is at most `target`,
+    else 0. Without a target `value` is constant. State: `value` and the last entropy."""
 
     value: float
     target: float | None = None

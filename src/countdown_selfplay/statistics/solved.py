@@ -59,7 +59,7 @@ class CumulativeSolveRate:
         return {"generations": self.generations, "first_solved": self.first_solved}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state. Raises DataError if it is of other problems."""
+        """Restore the state. Raises DataError if a solved problem in it is not in D."""
         foreign = [key for key in state["first_solved"] if key not in self._round]
         if foreign:
             raise DataError(
