@@ -89,7 +89,7 @@ def _local(path: Path) -> Dataset:
 
 
 def _look_at(folder: Path, split: str) -> None:
-    """Raise DataError for a JSON file with a row that is not an object: pyarrow aborts at a null row."""
+    """Raise DataError for a JSON file of the split with a row that is not an object: pyarrow aborts at a null row."""
     files = load_dataset_builder(str(folder)).config.data_files or {}
     for name in files.get(split, ()):
         if _BUILDERS.get(Path(name).suffix.lower()) == "json":

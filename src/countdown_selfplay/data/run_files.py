@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 ROLES_FILE = "countdown_selfplay.json"
 """File with the roles of the weights in its folder, so that `eval` does not score a conjecturer as a prover."""
 BASE = "base_of_adapters"
-"""Folder for the base model of a run's adapters, if it has no other folder or hub id."""
+"""Folder for the base model of a run's adapters, if that model has no other folder or hub id."""
 ROLLBACKS = "rollbacks.jsonl"
 GOING_BACK = ".going_back.json"
 _PHASES: dict[str, dict[str, type]] = {"play": {"samples": int}, "train": {"role": str, "rows": int}}

@@ -48,7 +48,7 @@ class LossInputs:
     sequence_B: torch.Tensor | None = None
 
     def of_completion(self, values_B: torch.Tensor) -> torch.Tensor:
-        """Sum values over the rows of each row's completion, (B)."""
+        """Return for each row the sum of the values over all rows of the same completion, (B)."""
         return of_completion(values_B, self.sequence_B)
 
     @property

@@ -50,7 +50,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Plan:
-    """List of the forms over m operands: the blocks of the first three parts of the array, and the parts' sizes."""
+    """Layout of the array of forms over m operands: the blocks of its first three parts, and the sizes of these."""
 
     m: int
     blocks: tuple[Block, ...]

@@ -111,7 +111,7 @@ def _checked(function: RewardFunc) -> RewardFunc:
 
 
 def _named(wrapper: RewardFunc, function: Any) -> RewardFunc:
-    """Set the wrapper's `__name__`, under which TRL logs it, also for a callable object or a partial."""
+    """Set the wrapper's `__name__`, which TRL logs, to that of the function, or of a callable object's class."""
     inner = getattr(function, "func", function)
     wrapper.__name__ = getattr(inner, "__name__", type(inner).__name__)
     return wrapper
