@@ -225,7 +225,7 @@ class CountdownCritique(Critique):
         return cut_at_mistake(problem, answer, self.rules)
 
     def next_step(self, answer: str, before: str) -> str | None:
-        """Return the part (`pieces_of`) of an answer after the text `before`; None if `before` does not end a part."""
+        """Return the part (`pieces_of`) of an answer that follows the text `before`, or None if none starts there."""
         so_far = ""
         for text, _ in pieces_of(answer):
             if so_far == before:

@@ -18,7 +18,7 @@ DEFAULT_SPEC = ProblemSpec()
 
 @dataclass(frozen=True, eq=False)
 class RewardContext:
-    """Inputs of a reward besides the solve rates. Every field has a default that means "unknown".
+    """Inputs of a reward besides the solve rates. Every field has a default for callers that do not know the value.
 
     Attributes:
         attempts: denominator of a solve rate: answers per problem over all provers, or the number of provers.
@@ -29,8 +29,8 @@ class RewardContext:
         archive: keys (`Problem.key`) of conjectured problems of earlier rounds, oldest first;
           `problem_of_key` converts them.
         recent_rates: mean solve rates of the conjectured problems of earlier rounds, oldest first.
-        progress_P: movement of the prover's last update along the gradient of its right answers to each problem
-          (training/progress.py), for rewards with `needs_progress`; 0 without a right answer or a step.
+        progress_P: inner product of the prover's last update and, per problem, the gradient of the log-prob of the
+          right answers, or of the objective (`needs_progress`); 0 without such an answer or an optimizer step.
         spec, rules: ranges and rules of the problems.
     """
 
