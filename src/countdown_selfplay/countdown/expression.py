@@ -56,7 +56,7 @@ def has_foreign_character(text: str) -> bool:
 
 def is_expression(text: str, unary_minus: bool = False) -> bool:
     """Return whether `to_postfix` succeeds: a regular expression checks adjacent tokens, then parentheses are
-    counted. Several times faster than parsing, for long answers with an error near their end."""
+    counted. Several times faster than parsing a long answer whose error is near the end."""
     if (_SIGNED if unary_minus else _UNSIGNED).fullmatch(text) is None:
         return False
     depths = list(accumulate(map(_STEP.__getitem__, text.translate(_ALL_BUT_PARENTHESES)), initial=0))

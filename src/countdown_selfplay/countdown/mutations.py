@@ -44,7 +44,7 @@ EXPRESSION_ACTIONS: Mapping[str, str] = MappingProxyType(
         "multi_step": "every solution nests: a sum within a product, or a product within a sum",
     }
 )
-"""Types of solution that a new target must require (add_sub: permit); it is uniform over such targets in range.
+"""Types of solution that a new target must require (add_sub: permit), drawn uniformly from such targets in range.
 Solutions are trees up to rewriting (features.py): a / (b / c) is a x c / b, which multiplies."""
 
 LOCAL, WIDE = 0.05, 0.25

@@ -121,8 +121,8 @@ def checked_problems(domain: Domain[P], rows: Iterable[Mapping[str, Any]], sourc
 
 
 def held_out_problems(script: Any, domain: Domain[P]) -> list[P]:
-    """Return the problems of `eval_dataset_name`, or of the domain's held-out split; at most `eval_problems` of them,
-    where 0 means all of a data set's and none of the domain's. With `eval_rungs`, equally many of each rung."""
+    """Return at most `eval_problems` problems of `eval_dataset_name` (0: all), or, without that name, of the domain's
+    held-out split (0: none). With `eval_rungs`, return equally many of each of these rungs."""
     if script.eval_rungs is not None:
         rungs = list(dict.fromkeys(script.eval_rungs))
         return held_out_by_rung(domain, rungs, script.eval_problems // len(rungs), "`eval_rungs`")

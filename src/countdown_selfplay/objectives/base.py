@@ -94,7 +94,7 @@ class Replay:
         solved_limit: number of correct answers after which a problem is not trained on, and not played if others are
           available; None: no limit.
         capacity: largest number of kept samples; the newest stay.
-        all_kept: whether a step trains on every kept sample, or on as many as a round has.
+        all_kept: whether a round trains on every kept sample, or on at most as many as the role sampled in it.
         weighted: whether credit is divided by its mean over the step's tokens, so that a token mean is
           a weighted mean.
         reuse: mean number of uses of an answer; a new answer adds `reuse` / `sequences_per_step` optimizer steps.

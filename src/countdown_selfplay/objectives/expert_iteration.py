@@ -15,8 +15,8 @@ from .base import BaseObjective, LossInputs, LossOutput, Normalization, Replay, 
 class ExpertIteration(BaseObjective):
     """Expert iteration: loss = -E over correct answers of the last `rounds` rounds of (1/|y|) sum_t log pi(y_t).
 
-    A step trains on as many kept answers as a round has, drawn without repetition if there are more; with fewer the
-    mean is over the available ones. Only correctness selects. Degenerate: no correct answer -> loss 0. SGS: rounds 3,
+    A round trains on at most as many kept answers as the role sampled in it, drawn without repetition; with fewer kept
+    answers the mean is over these. Only correctness selects. Degenerate: no correct answer -> loss 0. SGS: rounds 3,
     solved_limit 16, all_kept. Multimodal LLM Self-Play: rounds 1, no solved_limit, per_token.
 
     solved_limit: number of correct answers after which a problem is not trained on, and not played if others are

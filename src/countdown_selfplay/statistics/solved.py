@@ -9,7 +9,7 @@ from ..data.run_files import write_atomically
 from ..errors import DataError
 
 FIRST_SOLVED = "first_solved.json"
-"""File of a run folder with the round in which each problem was first solved, for resampling problems."""
+"""File of a run folder with the round in which each problem was first solved, for a bootstrap over problems."""
 
 
 class CumulativeSolveRate:
