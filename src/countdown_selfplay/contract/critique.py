@@ -15,9 +15,9 @@ NOT_CRITICAL = f"\\boxed{{{SENTENCE}}}"
 
 
 def critique_prompt(question: str, answer: str) -> list[Message]:
-    """Build the critic's prompt of figure 6, as text of one user turn: both critics are told that the answer is wrong.
-    The authors' code makes the first sentence a system message, and puts blank lines before "[Wrong Answer]", "Please
-    review" and "After"."""
+    """Build the prompt of figure 6 as one user turn. The helpful and the misleading critic are both told that the
+    answer is wrong. The authors' code makes the first sentence a system message, and puts blank lines before "[Wrong
+    Answer]", "Please review" and "After"."""
     return [
         {
             "role": "user",
@@ -39,7 +39,7 @@ def critique_prompt(question: str, answer: str) -> list[Message]:
 
 
 def read_marked(text: str) -> str | None:
-    """Return a critique from its only MARKER on, or None if it has none, several, or no text after it."""
+    """Return the part of a critique from MARKER on; None if MARKER is absent, repeated, or not followed by text."""
     _, marker, after = text.partition(MARKER)
     if not marker or MARKER in after or not after.strip():
         return None

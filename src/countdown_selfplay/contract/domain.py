@@ -45,9 +45,9 @@ class Checked:
 
 class BaseDomain(Generic[P]):
     r"""Base class of domains whose answers a verifier checks. A subclass implements six methods: `problem`, `key`,
-    `prove_row`, `verify`, `stop_strings` and `to_dict`. All other methods and parts are optional; those that default
-    to None are absent. A domain gives equal results on all processes. `verify` and `check` take batches, so that a
-    domain can use a pool of workers.
+    `prove_row`, `verify`, `stop_strings` and `to_dict`. All other methods and attributes are optional; None means that
+    the domain lacks the part. A domain must give equal results on all processes. `verify` and `check` take batches, so
+    that a domain can use a pool of workers.
 
     Example::
 
@@ -66,7 +66,7 @@ class BaseDomain(Generic[P]):
     """
 
     def problem(self, row: Mapping[str, Any], index: int = 0) -> P:
-        """Return the problem of a data set's row. Raises DataError, which names row and column."""
+        """Return the problem of a data set's row. Raises DataError, with `index` and column, for an invalid row."""
         raise NotImplementedError
 
     def key(self, problem: P) -> str:
@@ -74,7 +74,7 @@ class BaseDomain(Generic[P]):
         raise NotImplementedError
 
     def prove_row(self, problem: P) -> Row:
-        """Return a row that requests a solution, rendered from the problem alone; `problem` reads it back."""
+        """Return a row that requests a solution, rendered from the problem alone, from which `problem` restores it."""
         raise NotImplementedError
 
     def verify(self, texts: Sequence[str], problems: Sequence[P]) -> list[Any]:
@@ -82,7 +82,7 @@ class BaseDomain(Generic[P]):
         raise NotImplementedError
 
     def stop_strings(self, role: str) -> list[str] | None:
-        """Return the strings that end a completion of `role`, a role or a player such as prover/0."""
+        """Return the strings that end a completion of `role` (a role, or a player such as prover/0); None for none."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,8 +98,8 @@ class BaseDomain(Generic[P]):
     """Rules of a valid answer, for rewards that use them."""
 
     cures: Mapping[str, str] = MappingProxyType({})
-    """Declared name of a metric (`{prover}/format_rate`) -> last sentence of a finding on it, in place of the
-    declaration's; it may name the domain's settings."""
+    """Declared name of a metric (`{prover}/format_rate`) -> remedy that replaces the metric's `cure`. It may name
+    settings of the domain."""
 
     # Data sets
 
@@ -120,9 +120,9 @@ class BaseDomain(Generic[P]):
 
     held_out: Any = None
     """`held_out(n)`: the first n problems of the held-out split, of which `random` draws none. None: held-out problems
-    are drawn with a separate seed, and excluded from training by key."""
+    are drawn with a separate seed, and problems with the same keys are excluded from training."""
     longest: Any = None
-    """Problem with one of the longest prompts."""
+    """Problem whose prompt is one of the longest."""
 
     def cut_by(self, role: str, stops: Sequence[str]) -> str | None:
         """Return a text in the role's format that these stop strings would cut too early to be read, or None."""
@@ -132,7 +132,7 @@ class BaseDomain(Generic[P]):
 
     @property
     def asks(self) -> Sequence[Mapping[str, Any]]:
-        """Requests to proposers, in turn: keyword arguments of `propose_row`."""
+        """Requests that proposers get in rotation: keyword arguments of `propose_row`."""
         return ()
 
     @property
@@ -147,24 +147,24 @@ class BaseDomain(Generic[P]):
     parse: Any = None
     """`parse(texts)`: one Parsed per proposal. Must not raise, whatever the texts are."""
     check: Any = None
-    """`check(problems, requests)`: one Checked per problem: whether it may be played and matches its request, an entry
-    of `asks`, or None (a row of demonstrations), with which the problem alone is checked."""
+    """`check(problems, requests)`: one Checked per problem, "ok" if it may be played and matches its request. A
+    request is an entry of `asks`, or None (demonstrations), for which only the problem is checked."""
     random: Any = None
     """`random(n, seed, exclude)`: n distinct playable problems with no key in `exclude`, deterministic given the
-    arguments. If there are fewer: all of them, or DataError."""
+    arguments. If fewer exist, it returns all of them or raises DataError."""
     random_text: Any = None
     """`random_text(n, seed, exclude)`: n distinct problems, uniform over all that can be proposed, solvable or not;
     none has a key in `exclude` or is held out."""
     repaired: Any = None
-    """`repaired(problem, seed)`: a similar solvable problem of its rung that is not held out, or None."""
+    """`repaired(problem, seed)`: a similar solvable problem of the same rung that is not held out, or None."""
 
     # Proposals that state only levels of difficulty parameters, from which `drawn` then draws a problem
 
     undrawn: Any = None
-    """`undrawn(problem)`: the result of `parse` for a proposal from which `drawn` could draw this problem."""
+    """`undrawn(problem)`: the problem of a proposal that states only this problem's levels, as `parse` returns it."""
     drawn: Any = None
-    """`drawn(problems, seed, exclude)`: a playable problem of the levels in each of `problems`, or None. All are
-    distinct, deterministic given the arguments, not held out, and have no key in `exclude`. None: `parse` reads
+    """`drawn(problems, seed, exclude)`: for each problem a playable one with its levels, or None. The results are
+    distinct, deterministic given the arguments, not held out, and without a key in `exclude`. Absent: `parse` reads
     whole problems."""
 
     # Rungs of rising difficulty
@@ -182,32 +182,32 @@ class BaseDomain(Generic[P]):
     """`held_out_of_rung(n, rung)`: `held_out`, restricted to one rung."""
 
     def axes(self, problem: P) -> dict[str, Any]:
-        """Return name of an axis -> the problem's place on it, a number or a band of numbers such as "13-25", None
-        beyond its range; the rung first. Metrics by axis reveal a conjecturer that avoids a part of it."""
+        """Return the problem's position on each axis of difficulty, by name, the rung first: a number, a band such as
+        "13-25", or None out of range. Metrics by position reveal a conjecturer that avoids part of an axis."""
         return {} if self.rung is None else {"rung": self.rung(problem)}
 
     # Answers in moves, each to a fresh prompt
 
     answers: str = ""
-    """Form of the answers in a domain that supports two: "moves", or another word. "": the only form."""
+    """Form of the answers in a domain that supports two: "moves", or another word. "": the domain has one form."""
 
     @property
     def most_moves(self) -> int:
-        """Upper bound of the moves of any episode, for memory planning."""
+        """Largest number of moves of an episode; a longer episode is cut and counts as wrong."""
         return 0
 
     begin: Any = None
     """`begin(problem)`: first state of an episode. States are plain data."""
     move_row: Any = None
-    """`move_row(problem, state)`: row that requests the next move. The player has no other memory."""
+    """`move_row(problem, state)`: row that requests the next move. The player sees no earlier move."""
     moved: Any = None
     """`moved(texts, problems, states)`: for each move the next state, or the Verdict on the episode, recognised by its
     attribute `correct`. Must not raise, whatever the texts are."""
 
     @property
     def move_format(self) -> str:
-        """Description of a move's format. If it and `was_legal` are given, a run first tests whether its prover can
-        write a move (training/evaluation.py)."""
+        """Description of a move's format. If it, `was_legal` and rungs are given, a run first tests whether its prover
+        can write a legal move (training/evaluation.py)."""
         return ""
 
     was_legal: Any = None
@@ -249,7 +249,7 @@ def in_moves(domain: Any) -> bool:
 
 
 class Critique:
-    r"""Base class of a domain's critiques and revisions. The attributes that default to None serve evaluations.
+    r"""Base class of a domain's critiques and revisions. Attributes that default to None serve evaluations and DPO.
 
     Example::
 
@@ -280,8 +280,7 @@ class Critique:
         raise NotImplementedError
 
     def hints_rejection(self, text: str) -> bool:
-        """Return whether a revision rejects the critique in any form. A revision that does so without a clear
-        rejection neither corrects an answer nor gives one up. By default there is one form."""
+        """Return whether a revision rejects the critique in any form, by default only in that of `rejections`."""
         return self.rejections(text) > 0
 
     recheck_row: Any = None
@@ -297,12 +296,12 @@ class Critique:
     annotate_row: Any = None
     """`annotate_row(problem, steps)`: row that asks an annotator for the first wrong step."""
     cut_at_mistake: Any = None
-    """`cut_at_mistake(problem, answer)`: (text before, text of) the part of an answer that contains its first wrong
-    step, or None. For `algorithm: step_dpo`."""
+    """`cut_at_mistake(problem, answer)`: (text before the part with the first wrong step, that part), or None without
+    such a step. For `algorithm: step_dpo`."""
 
 
 class Helping:
-    """Base class of a domain's scores of problems as steps towards a target (SGS 2026).
+    """Base class of a domain's reviews, which score a problem as a step towards solving a target (SGS 2026).
 
     Example::
 
@@ -359,7 +358,8 @@ class Mutations:
         raise NotImplementedError
 
     def novelty(self, problems: Sequence[Any], feature_set: int = 13, features_PF: Any = None) -> Any:
-        """Return coordinates for distances, (P, columns) in [0, 1]. `features_PF`: from `features`, if known."""
+        """Return coordinates for distances, (P, columns) in [0, 1]. `feature_set`: number of features, 7 or 13, on
+        which the coordinates are based. `features_PF`: result of `features`, if known."""
         raise NotImplementedError
 
     def seed_features(self, problems: Sequence[Any]) -> Any:
@@ -371,5 +371,5 @@ class Mutations:
         raise NotImplementedError
 
     def reordered(self, problem: Any, seed: int) -> Any:
-        """Return one of the presentations of a problem that share its key, such as orders of its numbers."""
+        """Return the problem in another presentation with the same key, such as an order of its numbers."""
         return problem

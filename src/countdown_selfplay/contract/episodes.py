@@ -14,7 +14,7 @@ from .round import Rollout
 @dataclass
 class Episodes(Rollout):
     """Rollout of B answers that were sampled move by move. A text is the moves of an episode, one per line; a verdict
-    is that of the last move. The tensors are those of `moves`."""
+    is that of the last move. `tensors` is empty: the rollouts in `moves` have them."""
 
     moves: list[Rollout] = field(default_factory=list)
     """Rollouts of the first move, the second, and so on."""

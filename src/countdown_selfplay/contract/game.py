@@ -58,8 +58,7 @@ class BaseGame(Stateless):
 
     def planned(self, problems: int, group: Mapping[str, int]) -> dict[str, int]:
         """Return the largest number of samples that each player writes in a round of `problems` problems. `group`:
-        samples per prompt, by player. Default: one prompt per problem of the player's role. A game with `from_config`
-        does not use it."""
+        samples per prompt, by player. Default: one prompt per problem of the player's role."""
         raise NotImplementedError
 
     def check(self, args: Any) -> None:
@@ -84,7 +83,7 @@ class Proposal:
     by: str | None = None
     """Player that wrote the proposal; None for a symbolic proposer."""
     request: Any = None
-    """Request that the proposal answers, or any value to identify it in `learn`: a target, an arm."""
+    """Request that the proposal answers, or any value that identifies the proposal in `learn`: a target, an arm."""
     facts: Mapping[str, bool] = field(default_factory=dict)
     """Properties of the proposal by `Domain.check`."""
 
@@ -98,7 +97,7 @@ class Outcome:
     rewards_N: np.ndarray
     """Rewards of the proposals; NaN: not measured, because the proposal got no slot."""
     problems: Sequence[Any]
-    """(P) problems: the proposals that were played, then targets and anchors."""
+    """(P) problems: the proposals that were played, then random problems, then targets or anchors."""
     problem_of: Sequence[int | None]
     """Index of each proposal's problem in `problems`, (N); None if it was not played."""
     correct_MPG: np.ndarray
@@ -154,7 +153,7 @@ class BaseProposer(Stateless):
 
     def targets(self, round: Round, anchors: Sequence[Any]) -> list[Any]:
         """Return all problems to play in addition to the proposals, in place of anchors. Called before `propose` if
-        `chooses_targets`; slots that neither fills stay empty."""
+        `chooses_targets`; slots that `propose` and `more_targets` do not fill either stay empty."""
         raise NotImplementedError
 
     def more_targets(self, round: Round, count: int) -> list[Any]:
@@ -170,7 +169,8 @@ class BaseProposer(Stateless):
         return []
 
     def logged(self) -> dict[str, Any]:
-        """Return the proposer's metrics of the round, equal on all processes, without absent values. After `learn`."""
+        """Return the proposer's metrics of the round, equal on all processes; called after `learn`. A metric without a
+        value is left out."""
         return {}
 
     def files(self) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class BaseProposer(Stateless):
         return {}
 
     def changed(self, state: Mapping[str, Any], keys: Sequence[str]) -> str:
-        """Describe how the problems `keys` differ from those of a saved `state`; "" if equal or unused."""
+        """Describe how a data set with the problems `keys` differs from that of a saved `state`, or return ""."""
         return ""
 
 
@@ -209,12 +209,12 @@ class BaseGuide(Stateless):
     """Declarations of the metrics that `logged` returns."""
 
     def score(self, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
-        """Score the `proposals`, which were played and are the first of `outcome.problems`, in that order. NaN: the
-        review failed, or there was none. The rewards in `outcome` are not known yet and NaN."""
+        """Return one score per proposal; NaN: the review failed, or there was none. `proposals` were played and are
+        the first of `outcome.problems`, in that order. `outcome.rewards_N` is still NaN."""
         raise NotImplementedError
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
-        """Learn from a round; return the turns of its players."""
+        """Learn from a round; return the turns of the guide's players."""
         return []
 
     def logged(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class Panel:
     section: str = ""
     """Heading above the chart."""
     label: str = ""
-    """Name of the metric's curve; "": the player, the values of its placeholders, or its name."""
+    """Name of the metric's curve; "": the values of the placeholders, such as the player, or the metric's name."""
 
     def of(self, label: str) -> Panel:
         """Return the same chart for a metric whose curve is called `label`."""
@@ -41,7 +41,7 @@ HIDDEN = Panel("")
 
 @dataclass(frozen=True)
 class Metric:
-    """Number that a game or the trainer logs each round. A round without a value omits it and never logs 0 instead."""
+    """Number that a game or the trainer logs each round. A round without a value logs nothing, never 0 instead."""
 
     name: str
     """Name in the log. `{prover}` stands for each player of that role, `{role}` for each player of any role, and `<k>`
@@ -49,7 +49,7 @@ class Metric:
     help: str
     """Formula, unit, and the meaning of a bad value; one paragraph of docs/metrics.md."""
     healthy: Range = UNBOUNDED
-    """Closed range without a finding in the report."""
+    """Closed range of the values that cause no finding in the report."""
     trip: Range | None = None
     """Closed range of the mean over the guard's window; outside it the guard rolls back. None: not guarded."""
     in_a_row: int | None = None
@@ -57,7 +57,7 @@ class Metric:
     finite: bool = False
     """Whether the guard rolls back at the first value that is not finite."""
     absent: float | None = None
-    """Value that the guard takes for a round without the metric after rounds with it. None: it skips the round."""
+    """Value that the guard assumes in a round without the metric, after the first with it. None: no value."""
     word: str = ""
     """Label on the progress bar and in tables; "": not shown there."""
     subject: str = ""
@@ -77,7 +77,7 @@ class Metric:
 
 
 def for_players(metrics: Iterable[Metric], players: Mapping[str, Sequence[str]]) -> list[Metric]:
-    """Return one declaration per player for names with `{kind}` or `{role}`. `players`: role -> its players."""
+    """Return the metrics, those with `{role}` or a role's name in braces once per player. `players`: by role."""
     everyone = [player for names in players.values() for player in names]
     result = []
     for metric in metrics:
@@ -92,8 +92,8 @@ def for_players(metrics: Iterable[Metric], players: Mapping[str, Sequence[str]])
 
 
 def declaration_of(name: str, metrics: Iterable[Metric]) -> Metric | None:
-    """Return the declaration of the metric that is logged as `name`, renamed to it, or None. A role in the declared
-    name stands for its players, and for `proposer`, which has the metrics of proposals without a player."""
+    """Return the declaration of the metric that is logged as `name`, with that name, or None. A role in braces matches
+    its players, and `proposer`, which has the metrics of proposals without a player."""
     for metric in metrics:
         if (places := _pattern(metric.name).fullmatch(name)) is not None:
             return replace(_filled(metric, places.groupdict()), name=name) if places.groupdict() else metric
@@ -143,7 +143,7 @@ def range_text(bounds: Range) -> str:
 
 
 def as_json(metric: Metric) -> dict[str, Any]:
-    """Return the non-empty fields that a reader of the run folder needs; null means unbounded."""
+    """Return the non-empty fields that a reader of the run folder needs; an end of a range that is null is open."""
     result: dict[str, Any] = {
         name: getattr(metric, name) for name in ("help", "in_a_row", "word", "subject", "cure", "legible")
     }

@@ -29,7 +29,7 @@ class Rollout:
     verdicts: list[Any] | None = None
     """(B) verdicts if the rows were sampled with their problems."""
     rewards_B: torch.Tensor = field(default_factory=lambda: _no_rewards())
-    """Sum of the TRL reward functions for verified samples (NaN: every function returned None), else 0."""
+    """(B) weighted sums of the TRL reward functions (NaN: all returned None); 0 for samples without a problem."""
     tensors: dict[str, torch.Tensor] = field(default_factory=dict)
     """Tensors of TRL with B rows; a game does not need them."""
     penalty_B: torch.Tensor | None = None
@@ -57,7 +57,7 @@ class Turn:
     advantages_B: torch.Tensor
     """(B) advantages, 0 for samples that are not selected."""
     rewards_B: torch.Tensor | None = None
-    """(B) credited rewards; NaN: not measured."""
+    """(B) rewards before penalties; NaN: not measured."""
     selected_B: torch.Tensor | None = None
     """(B) bools, the samples that the objective trains on; None: all."""
     imitated_B: torch.Tensor | None = None
@@ -65,14 +65,14 @@ class Turn:
     group: int = 1
     """Number of adjacent samples that share a baseline."""
     reward_sum: float = 0.0
-    """Sum over all processes of the rewards after charges; samples without a reward are left out."""
+    """Sum over all processes of the rewards after penalties; samples without a reward are left out."""
     reward_count: int = 0
     """Number of samples with a reward, over all processes."""
     labels: list[str] | None = None
     """(B) one word per sample on its outcome, by which data sets of samples are filtered and balanced."""
     shown: list[str | None] | None = None
-    """(B) part of a sample that the next turn shows, if it is not the whole text. Samples of a row that show the same
-    part share the mean of their rewards."""
+    """(B) part of each sample that the next turn shows, None if it is unreadable. Samples of a row that show the same
+    part share the mean of their rewards. Field None: the whole texts are shown."""
 
     @property
     def mean_reward(self) -> float | None:
@@ -144,9 +144,9 @@ class Round(Protocol):
         ...
 
     def progress(self, rollout: Rollout, weights_B: torch.Tensor | None = None) -> torch.Tensor | None:
-        """Return the movement of the player's last update along the gradient of the log-prob of each right answer,
-        (B), in nats; NaN for other answers. With `weights_B`, that of all answers, each times its weight. None before
-        the player's first optimizer step."""
+        """Return the inner product of the player's last update and the gradient of each right answer's log-prob, (B),
+        in nats; NaN for other answers. With `weights_B`, return it for all answers, each times its weight. None
+        before the player's first optimizer step."""
         ...
 
     def credit(
@@ -186,12 +186,12 @@ class Round(Protocol):
         ...
 
     def seed(self, *key: object) -> int:
-        """Return a seed for the game, different in each round and attempt, equal on all processes."""
+        """Return a seed that depends on the run's seed, `key`, the round and the attempt, equal on all processes."""
         ...
 
 
 def from_main(round: Round, values: np.ndarray) -> np.ndarray:
-    """Return the values that the first process computed, on all processes: processors may differ in the last bit."""
+    """Return the first process's `values` on all processes, because processors may differ in the last bit."""
     import numpy as np
 
     return np.asarray(round.gather(values.tolist() if round.rank == 0 else []), dtype=float)

@@ -44,8 +44,8 @@ class Stateless:
 
 
 def check_part(what: str, part: Any, base: type, methods: Sequence[str]) -> None:
-    """Raise ConfigError for a part (object or class) that is not derived from `base`, that lacks one of `methods`, or
-    that has only one of `state_dict` and `load_state_dict`, so that checkpoints would miss its state."""
+    """Raise ConfigError, in which `what` names the part, for a part (object or class) that is not derived from `base`,
+    that lacks one of `methods`, or that has only one of `state_dict` and `load_state_dict`."""
     cls = part if isinstance(part, type) else type(part)
     if not issubclass(cls, base):
         raise ConfigError(

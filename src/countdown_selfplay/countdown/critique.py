@@ -42,7 +42,7 @@ def steps_of(expression: str) -> list[Step]:
 
 
 def _computed(expression: str) -> list[tuple[Step, tuple[Step, ...]]]:
-    """Return each step with the steps whose results are available after it: itself and earlier unused ones."""
+    """Return each step with the steps whose results are available after it: itself, and earlier ones not yet used."""
     read = to_postfix(expression)
     stack: list[tuple[Written, Step | int]] = []
     computed: list[tuple[Step, tuple[Step, ...]]] = []
@@ -131,7 +131,7 @@ def pieces_of(expression: str) -> list[tuple[str, list[Step]]]:
 
 
 def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, str] | None:
-    """Return (text before, text of) the part of an answer in which its first mistake ends; None without a mistake."""
+    """Return (text before the part of an answer in which the first mistake ends, that part); None without one."""
     place = _wrong_from(problem, answer, rules)
     if place is None:
         return None
@@ -146,9 +146,9 @@ def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, st
 
 @dataclass(frozen=True)
 class CountdownCritique(Critique):
-    """Critiques of Countdown answers: prompts of Wang et al., judgement by exact steps. With compact prompts a row is
-    text of separate words, `critic 3 5 7 = 22 : 3 + 5 + 7 :` and `again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :`, and a
-    critique is a step of the answer."""
+    """Critiques of Countdown answers: prompts of Wang et al., judgement by exact steps. Compact prompts are words
+    between spaces, `critic 3 5 7 = 22 : 3 + 5 + 7 :` for a critique and `again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :` for
+    a revision; the critique is then a step of the answer."""
 
     rules: Rules
     prover_prompt: str
@@ -177,8 +177,8 @@ class CountdownCritique(Critique):
         )
 
     def _row(self, problem: Problem, word: str, answer: str, question: Asked, more: str = "") -> dict[str, Any]:
-        """Render a row. word, more: first word and ending of a compact prompt. For raw text prompts, a question of one
-        turn stays a text, and a question that follows the answer becomes a dialogue."""
+        """Render a row. word, more: first word and ending of a compact prompt. question: messages for the prover's
+        prompt, also a chat; for a raw prompt their last text, after the prompt and answer if there are several."""
         prompt: Any = PROVER_PROMPTS[self.prover_prompt](problem)
         if isinstance(prompt, str) and prompt.endswith(f"= {problem.target} :"):
             prompt = f"{word} {prompt} {answer} :{more}"
@@ -191,8 +191,8 @@ class CountdownCritique(Critique):
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
     def read_critique(self, text: str, answer: str) -> str | None:
-        """Return the critique that the prover sees, or None. bare: the text in the form of steps_of, if it is a step
-        of the answer, which cannot reveal a solution; else the text from its only MARKER on (contract/critique.py)."""
+        """Return the critique that the prover sees, or None. Bare answers: a step of the answer, as `steps_of` writes
+        it, which cannot reveal a solution; others: the text from its only MARKER on (contract/critique.py)."""
         if not self.bare:
             return paper.read_marked(text)
         named = steps_of(text)
@@ -206,7 +206,7 @@ class CountdownCritique(Critique):
         return self.rejections(text) > 0 if self.bare else paper.hints_rejection_in(text)
 
     def calls_wrong(self, text: str) -> bool | None:
-        """Return whether a reply calls the step wrong, None if unreadable; a bare reply does so by an expression."""
+        """Return whether a reply calls the step wrong, None if unreadable. Bare replies: "right", or an expression."""
         if not self.bare:
             return paper.reads_wrong(text)
         if self.rejections(text):
@@ -225,7 +225,7 @@ class CountdownCritique(Critique):
         return cut_at_mistake(problem, answer, self.rules)
 
     def next_step(self, answer: str, before: str) -> str | None:
-        """Return the part of an answer that follows `before`; None unless `before` consists of its first parts."""
+        """Return the part (`pieces_of`) of an answer that follows the text `before`, or None if none starts there."""
         so_far = ""
         for text, _ in pieces_of(answer):
             if so_far == before:

@@ -49,7 +49,7 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     prover_prompt: str = "countdown_3to4"
     conjecturer_prompt: str = "completion"
     operands: tuple[int, ...] = ()
-    """Operand counts that the conjecturer is prompted for, in turn, each as often as it is listed; (): `spec`'s."""
+    """Operand counts that the conjecturer is prompted for, in rotation; they may repeat. (): those of `spec`."""
     admit_unsolvable: bool = False
     """Whether unsolvable proposals may be played (Multimodal LLM Self-Play, which has no solvability filter)."""
 
@@ -97,9 +97,9 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return cls(spec, Rules(**rules), operands=tuple(fields.operands), answers=answers, **own)
 
     def propose_row(self, operands: int | None = None, target: Problem | None = None, **asked: Any) -> dict[str, Any]:
-        """Return a row that asks the conjecturer for a problem with this many numbers; without a count, for a problem
-        that helps to solve `target` (None: any problem), or for a variant of the problem `variant_of`, which
-        `solution` answers. asked: these two, and `or_more` (True: at least as many numbers)."""
+        """Return a row that asks the conjecturer for a problem: with `operands` numbers, or at least as many if
+        `or_more`; without `operands`, one that helps to solve `target` (None: any); with `variant_of`, a variant of
+        that problem, of which the prompt shows `solution`."""
         if "variant_of" in asked:
             problem, solution = asked["variant_of"], asked["solution"]
             written = verify(solution, problem, self.rules).expression or str(solution)
@@ -131,8 +131,8 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     def check(
         self, problems: Sequence[Problem], asked: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[Checked]:
-        """Check each problem's range, solvability and request. Solvability is checked only for answers in one text,
-        and only of problems in range, in one batch: the exact solver is limited to six numbers. With answers in moves
+        """Check each problem's range, solvability and request. Solvability is checked only for whole answers, and only
+        of problems in range, in one batch: the exact solver is limited to six numbers. With answers in moves
         an unsolvable problem is admitted, and its solve rate decides its reward. A problem proposed for a target may
         then hold numbers up to value_high."""
         played, asked = self.answers == "moves", asked or [None] * len(problems)
@@ -212,8 +212,8 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
     def verify(self, texts: Iterable[object], problems: Iterable[Problem]) -> list[Verdict]:
-        """Return one verdict per completion under `rules`; with answers in moves each is an episode of one move
-        (`moved` plays longer ones)."""
+        """Return one verdict per completion under `rules`. With answers in moves each completion counts as an episode
+        of one move (`moved` plays longer episodes)."""
         if self.answers == "moves":
             return [self.judged_move(text, problem) for text, problem in zip(texts, problems, strict=True)]
         return verify_batch(texts, problems, self.rules)

@@ -1,8 +1,8 @@
 """Countdown as an environment of TRL's trainers: `environment_factory=CountdownEnvironment` of GRPOTrainer.
 
 TRL builds an environment per rollout, calls `reset` with the row's columns, offers every public method as a tool, and
-finally calls `get_reward`, which sees only the tools' arguments: an answer without a tool call gets no reward. Imports
-nothing of TRL."""
+finally calls `get_reward`, which sees only the tools' arguments: an answer without a tool call scores `score_invalid`.
+Imports nothing of TRL."""
 
 from collections.abc import Callable
 from dataclasses import replace

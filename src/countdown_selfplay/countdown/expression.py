@@ -56,7 +56,7 @@ def has_foreign_character(text: str) -> bool:
 
 def is_expression(text: str, unary_minus: bool = False) -> bool:
     """Return whether `to_postfix` succeeds: a regular expression checks adjacent tokens, then parentheses are
-    counted. Several times faster than parsing, for long answers with an error near their end."""
+    counted. Several times faster than parsing a long answer whose error is near the end."""
     if (_SIGNED if unary_minus else _UNSIGNED).fullmatch(text) is None:
         return False
     depths = list(accumulate(map(_STEP.__getitem__, text.translate(_ALL_BUT_PARENTHESES)), initial=0))
@@ -109,9 +109,9 @@ def to_postfix(text: str, unary_minus: bool = False) -> tuple[list[str], list[st
 
 
 def in_whole_numbers(text: str) -> tuple[int, list[str]] | None:
-    """Return (value, numbers as written) of an expression in which every step gives an integer, else None: a
-    single pass with a running sum and product, twice as fast as parsing, for most answers. After None, `to_postfix`
-    and `evaluate` decide."""
+    """Return (value, numbers as written) of an expression in which every step gives an integer, in a single pass with
+    a running sum and product, twice as fast as parsing. None for other texts and for irregular spaces, which
+    `to_postfix` and `evaluate` decide."""
     if not text.isascii():  # so that only ASCII digits are digits below
         return None
     if " " in text:  # separated tokens, the usual form; otherwise the loop ends at such a piece

@@ -120,7 +120,7 @@ def solutions_between(
 def solution_columns(
     ordered_PK: Array, target_P: Array, parts: Iterable[Found], rules: Rules, workers: int | None
 ) -> dict[str, Array]:
-    """Return the features of solutions, name -> (problems,), from all solutions of the problems in `parts`."""
+    """Return the features of solutions, name -> (problems,), from `parts`, which hold all solutions."""
     problems = len(ordered_PK)
     sums = {name: np.zeros(problems) for name in ("solutions", *_BITS, "depth", "nodes")}
     least = {name: np.full(problems, np.inf) for name in _LEAST}
@@ -203,11 +203,11 @@ def scaled_features(
     feature_set: int = 13,
     known_PF: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return TREE_FEATURES or NOVELTY_FEATURES, (P, 7 or 13), in [0, 1] for problems in the ranges of `spec`: log
-    solutions divided by log(101) (1 beyond 100 solutions), depth and nodes by the largest operand count, numbers by
-    the largest number, the target shifted and divided by its range; 0 for features of absent solutions. known_PF: the
-    problems' rows of `feature_matrix`, if known; otherwise new problems are solved in one batch and cached. Raises
-    DataError for more than 6 numbers."""
+    """Return TREE_FEATURES (`feature_set` 7) or NOVELTY_FEATURES (13), in [0, 1] for problems in the ranges of `spec`:
+    log solutions divided by log(101) (1 beyond 100 solutions), depth and nodes by the largest operand count, numbers
+    by the largest number, the target shifted and divided by its range; 0 for features of absent solutions. known_PF:
+    the problems' rows of `feature_matrix`, if known; otherwise new problems are solved in one batch and cached.
+    Raises DataError for more than 6 numbers."""
     most = max(spec.operands)
     tree_PF = _features(problems, rules) if known_PF is None else known_PF[:, _TREE_COLUMNS]
     scale = {"log_solutions": math.log(101), "depth_min": float(most), "nodes_min": float(most)}

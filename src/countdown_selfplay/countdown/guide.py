@@ -67,9 +67,9 @@ def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, sol
 
 
 def is_step(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> bool:
-    """Return whether solving `proposal` is a step of solving `target`: it uses some but not all of the target's
-    numbers, and after replacing them by its value the target can still be reached. 3, 5 -> 15 is a step of 3, 5, 7 ->
-    22. Values below 1 do not count, because a problem's numbers are positive."""
+    """Return whether solving `proposal` is a step of solving `target`: `proposal` is solvable with two or more but not
+    all numbers of `target`, and `target` remains solvable with the value of `proposal` in their place. 3, 5 -> 15 is a
+    step of 3, 5, 7 -> 22. Values below 1 do not count, because a problem's numbers are positive."""
     left = Counter(target.numbers)
     left.subtract(proposal.numbers)
     if min(left.values()) < 0 or proposal.target < 1 or not 2 <= len(proposal.numbers) < len(target.numbers):
@@ -154,7 +154,7 @@ def rubric_in_moves(
     target: Problem, proposal: Problem, value_high: int, solution: Sequence[Move] | None = None
 ) -> Review:
     """Review `proposal` as a step towards `target` in moves, independent of the order of the numbers. solution:
-    verified moves that solve the proposal; without them it is known to be solvable if it has at most MOST numbers and
+    verified moves that solve the proposal. None: the proposal counts as solvable if it has at most MOST numbers and
     moves reach its target.
 
     Scores:
@@ -178,8 +178,8 @@ def rubric_in_moves(
 
 def moves_between(target: Problem, proposal: Problem, value_high: int) -> int | None:
     """Return the number of moves after which `proposal` is a state of `target`: the same target value, and at least
-    two numbers, each a number of `target` or the result of moves on several. None if it is not a state, or if the
-    moves combine more than MOST numbers that it does not contain."""
+    two numbers, each a number of `target` or the result of moves on several. None if `proposal` is not a state, or if
+    the moves combine more than MOST numbers of `target` that `proposal` lacks."""
     moves = len(target.numbers) - len(proposal.numbers)
     if moves < 1 or len(proposal.numbers) < 2 or proposal.target != target.target:
         return None

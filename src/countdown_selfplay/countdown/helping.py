@@ -212,7 +212,7 @@ class CountdownHelping(Helping):
     value_high: int | None = None
 
     def review(self, target: Problem, problem: Problem, solution: str | None = None) -> Review:
-        """Review a problem. solution: a prover's right answer, if any, which is verified again."""
+        """Review `problem` as a step towards `target`. solution: a prover's right answer, which is verified again."""
         if self.value_high is not None:
             moves = None if solution is None else solving_moves(solution, problem, self.rules, self.value_high)
             return rubric_in_moves(target, problem, self.value_high, moves)
@@ -241,7 +241,7 @@ def helping_problem(
     target: Problem, spec: ProblemSpec, rules: Rules, seed: str, kinds: Sequence[str] = KINDS
 ) -> Problem:
     """Return a solvable problem of the training split in the ranges of `spec`, other than the target; deterministic
-    given `seed`. `kinds`: types, each as likely as it is listed. If a type is impossible, any problem is returned."""
+    given `seed`. `kinds`: types, each as likely as it is listed. If 40 tries give none of a type, any is returned."""
     generator = random.Random(f"help|{seed}")
     kind = generator.choice(kinds)
     for _ in range(_TRIES if kind != FAR else 0):

@@ -23,7 +23,7 @@ from .rules import Rules
 from .verifier import MoveReason, Reason, Verdict, answers_in, completion_text
 
 State = list[int]
-"""Remaining numbers: a result first, then the others in their order."""
+"""Remaining numbers: the result of the last move, if any, then the others in their order."""
 
 Move = tuple[int, str, int, int]
 """Parsed move: (a, operation, b, result)."""
@@ -31,7 +31,7 @@ Move = tuple[int, str, int, int]
 ANSWERS = ("whole", "moves")
 
 _DERIVATIONS = 64
-"""Number of random derivations from a proposal's numbers before it is dropped."""
+"""Number of random derivations that `repaired` tries from a problem's numbers."""
 
 _NUMBER = r"(0|[1-9][0-9]*)"
 _GAP = rf"[{WHITE_SPACE}]*"
@@ -68,8 +68,8 @@ def play(completion: object, state: Sequence[int], target: int, rules: Rules, va
 
 def solving_moves(transcript: str, problem: Problem, rules: Rules, value_high: int) -> list[Move] | None:
     """Return the verified moves of an episode that solve the problem, or None. transcript: one move per line, or in
-    each pair of answer tags. Illegal moves are skipped; a text that contains another legal move first may hide a
-    solution, but never fakes one."""
+    each pair of answer tags. Illegal moves are skipped. An additional legal move in the text may hide a solution, but
+    cannot fake one."""
     moves = transcript.splitlines() if rules.answer_format == "bare" else answers_in(transcript)
     state, made = list(problem.numbers), list[Move]()
     for move in [] if isinstance(moves, Reason) else moves:
@@ -136,8 +136,8 @@ TARGET_BANDS = (5, 12, 25, 50, 100, 250, 500, 1000)
 
 
 class Moving:
-    """Mixin of CountdownDomain (interface: contract/domain.py): answers in moves; problems by size, from random
-    derivations in moves, else by the exact solver; demonstrations; problems of unknown solvability."""
+    """Mixin of CountdownDomain (interface: contract/domain.py) for answers in moves, demonstrations, and problems by
+    size. Problems come from random derivations if answers are in moves, else from the exact solver."""
 
     spec: ProblemSpec
     rules: Rules
@@ -183,7 +183,7 @@ class Moving:
         return f"one move `a op b = c` {tags}and nothing after it, such as {move_text('6 * 4 = 24', self.rules)!r}"
 
     def was_legal(self, verdict: Any) -> bool:
-        """Return whether an episode ended with a legal move: the number that it left is the target or another one."""
+        """Return whether an episode ended with a legal move, after which one number was left, the target or not."""
         return verdict.correct or verdict.reason == MoveReason.MISSED
 
     def judged_move(self, text: object, problem: Problem) -> Verdict:

@@ -44,7 +44,7 @@ EXPRESSION_ACTIONS: Mapping[str, str] = MappingProxyType(
         "multi_step": "every solution nests: a sum within a product, or a product within a sum",
     }
 )
-"""Types of solution that a new target must require; it is drawn uniformly from the reachable targets in range that do.
+"""Types of solution that a new target must require (add_sub: permit), drawn uniformly from such targets in range.
 Solutions are trees up to rewriting (features.py): a / (b / c) is a x c / b, which multiplies."""
 
 LOCAL, WIDE = 0.05, 0.25
@@ -53,7 +53,7 @@ SEED_FEATURES = ("operands", "number_min", "number_max", "number_mean", "number_
 
 
 class Mutants(NamedTuple):
-    """Candidates of `mutate`. problems: (N), None if no target is reachable or numbers are out of range. reasons: (N),
+    """Candidates of `mutate`. problems: (N), None for "out_of_range" and "unsolvable". reasons: (N),
     "ok", "out_of_range", "unsolvable" (no target in range needs such an expression) or "trivial". features: (N,
     features) as of `feature_matrix`, NaN unless the reason is "ok"."""
 
@@ -160,8 +160,8 @@ class CountdownMutations(Mutations):
     def mutate(
         self, seeds: Sequence[Problem], number_actions: Sequence[str], expression_actions: Sequence[str], seed: int
     ) -> Mutants:
-        """Return one candidate per seed problem and its pair of actions, a function of the arguments. A candidate has
-        its seed's number of operands. Raises ConfigError for operand counts above MAX_OPERANDS."""
+        """Return one candidate per seed problem and its pair of actions, deterministic given the arguments. A
+        candidate has its seed's number of operands. Raises ConfigError for operand counts above MAX_OPERANDS."""
         spec = self.spec
         if max(spec.operands) > MAX_OPERANDS:
             raise ConfigError(

@@ -1,7 +1,7 @@
-"""Prompts of both roles. The prover's equal the public data's byte for byte: public checkpoints fail on other wordings
-(Multimodal LLM Self-Play, section 3.4). The conjecturer's `completion` and `json` follow the descriptions of Allen and
-Ståblein and of Multimodal LLM Self-Play, whose texts are not completely public; `compact` is for the tiny model. A
-renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template)."""
+"""Prompts of both roles. The prover's `countdown_3to4` and `tinyzero` equal the public data's byte for byte: public
+checkpoints fail on other wordings (Multimodal LLM Self-Play, section 3.4). The conjecturer's `completion` and `json`
+follow Allen and Ståblein and Multimodal LLM Self-Play, whose texts are not completely public; `compact*` is for tiny
+models. A renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template)."""
 
 import json
 import re
@@ -102,7 +102,7 @@ PROVER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
 )
 
 MOVES_PROMPTS = {"compact_moves", "moves"}
-"""Names of prompts that request one move; they also take `value_high`. Add a custom prompt of this kind here."""
+"""Names of prompts that request one move and take the argument `value_high`. Add such a custom prompt here."""
 
 BARE_PROMPTS = {"compact", "compact_moves"}
 """Names of prompts whose answers have no tags."""

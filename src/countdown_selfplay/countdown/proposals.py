@@ -27,7 +27,7 @@ class ProposalReason(StrEnum):
     NO_TAG = "no_tag"
     """There is no `<answer>` tag outside the thinking (JSON prompts only)."""
     TOO_LONG = "too_long"
-    """More than 512 characters in place of the problem."""
+    """The text of the problem has more than 512 characters."""
     MALFORMED = "malformed"
     """The text is not in the prompt's format: no JSON object with both fields, text around the problem, ..."""
     NOT_INTEGERS = "not_integers"

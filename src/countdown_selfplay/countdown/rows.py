@@ -97,7 +97,7 @@ def variant_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] 
 
 
 def reviewed_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
-    """Return the columns of `helping_row` for a guide: it reviews, by the rubric, a problem that may help."""
+    """Return the columns of `helping_row` for a guide; `completion` is the rubric's review of the helping problem."""
     helping = _helping(problem, domain, kinds)
     prompt = domain.helping.review_row(problem, helping)["prompt"]
     text = review_text(domain.helping.review(problem, helping), domain.conjecturer_prompt)

@@ -87,7 +87,7 @@ _WRONG = frozenset({Reason.WRONG_VALUE, Reason.WRONG_NUMBERS, Reason.DIVISION_BY
 WELL_FORMED: frozenset[Reason | MoveReason] = frozenset(
     {Reason.CORRECT, *_WRONG, *(reason for reason in MoveReason if reason is not MoveReason.GRAMMAR)}
 )
-"""Reasons of well-formed answers: a complete legal expression of any value, or a move."""
+"""Reasons of well-formed answers: texts in the form of an expression or a move, whatever its numbers and value."""
 
 
 class Verdict(NamedTuple):
@@ -301,7 +301,7 @@ def outside_thinking(text: str) -> list[str]:
 
 
 def only_answer(text: str) -> str | None:
-    """Return the answer of a text whose only tags are one answer and, before it, one thinking part, as in most
+    """Return the answer of a text whose only tags are one answer and, before it, at most one thinking part, as in most
     responses; None for other texts, for which `answers_in` decides. Searches for single characters, several times
     faster than for whole tags."""
     close = text.rfind("<")

@@ -42,7 +42,7 @@ class Archive:
         return window > 0 and self.rounds - self.last_played.get(key, -window - 1) <= window
 
     def record_round(self, keys: Iterable[str], window: int, starved: bool) -> None:
-        """End a round in which the proposals `keys` were played."""
+        """End a round that played the proposals `keys`, kept for `window` rounds; `starved`: none was played."""
         if window > 0:
             self.last_played.update(dict.fromkeys(keys, self.rounds))
             self.last_played = {key: last for key, last in self.last_played.items() if self.rounds - last < window}
@@ -78,7 +78,7 @@ class Archive:
 def examine(
     domain: OpenDomain[Any], texts: Sequence[str], requests: Sequence[Mapping[str, Any]], by: str | None = None
 ) -> list[Proposal]:
-    """Parse proposals and check them with the domain, all proposals of a process in one batch."""
+    """Parse the texts of the player `by` and check the problems, each against its request, in one batch."""
     parsed = domain.parse(texts)
     readable = [i for i, proposal in enumerate(parsed) if proposal.problem is not None]
     checked = domain.check([parsed[i].problem for i in readable], [requests[i] for i in readable])
@@ -93,8 +93,8 @@ def examine(
 
 @dataclass(frozen=True)
 class Admission:
-    """Result of `admit`. problem_of: for each proposal the index of its problem in `problems`, None if it gets the
-    invalid reward. reasons: one per proposal, "ok" if it is admitted."""
+    """Result of `admit`. problem_of: for each proposal the index of its problem in `problems`, or None if the proposal
+    gets `invalid_reward`. reasons: one per proposal, "ok" if it is admitted."""
 
     problems: list[Any]
     problem_of: list[int | None]
@@ -109,8 +109,8 @@ def admit(
     novelty_window: int,
     duplicates: str,
 ) -> Admission:
-    """Admit all processes' proposals in rank order. Of several equal problems the first is admitted, or with
-    `duplicates` "keep" each of them as a separate problem."""
+    """Admit all processes' proposals in rank order, except those in `excluded` or played in the last `novelty_window`
+    rounds. Of equal problems the first is admitted; with `duplicates` "keep" all are, with "share" they share one."""
     problems: list[Any] = []
     position: dict[str, int] = {}
     problem_of: list[int | None] = []
@@ -139,8 +139,8 @@ def dealt(
 ) -> Admission:
     """Return the admission with its problems in the order in which they get slots: one per type of request in turn,
     beginning with `asks[turn]`, so that row order favours no type. A request that is listed twice has two turns;
-    others follow. Within a type the players alternate, beginning with another player each round. With one type and
-    player the order is that of the rows."""
+    requests not in `asks` follow. Within a type the players alternate, and the first player changes with `turn`. With
+    one type and player the order is that of the rows."""
     order = [repr(ask) for ask in asks]
     order += dict.fromkeys(repr(p.request) for p in proposals if repr(p.request) not in order)
     players = list(dict.fromkeys(p.by for p in proposals))
@@ -173,11 +173,11 @@ def slots_filled(admitted: int, slots: int, anchor_fraction: float, fill: str, m
     Rules of `fill`:
         anchor: proposals in at most the share of slots that `anchor_fraction` leaves, anchors in all remaining slots.
         truncate: bug of Allen and Ståblein (section 5.2), for replication: the proposals are reduced to a multiple of
-          the accumulation factor, so that with 1-7 of them and a factor of 8 none is played (71% of the steps of that
-          run). Anchors have only their share; the rest stays empty.
-        keep_all: the authors' fix: every proposal is played, and anchors are at least `anchor_fraction` of the batch
-          (and at least `multiple` unless that is 0) and fill the batch to a multiple of `multiple`: with 0.5 and 8, n
-          proposals get max(n, 8) anchors, rounded up.
+          `multiple`, there the accumulation factor, 8, so that 1 to 7 proposals give none (71% of the steps of their
+          run). Anchors have only their share; the other slots stay empty.
+        keep_all: the authors' fix: every proposal is played, and anchors fill the batch to a multiple of `multiple`.
+          Unless `anchor_fraction` is 0, anchors are at least that share of the batch and at least `multiple`: with
+          0.5 and 8, n proposals get max(n, 8) anchors, rounded up.
         none: proposals only; requires a fraction of 0.
     """
     anchor_slots = round(anchor_fraction * slots)

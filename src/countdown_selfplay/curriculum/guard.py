@@ -25,7 +25,7 @@ class Trip:
 
     @property
     def advice(self) -> str:
-        """Settings to change: those of the metric's role, or the conjecturer's for metrics of the round."""
+        """Advice on the settings to change, of the metric's role, or of the conjecturer for metrics of the round."""
         first, *rest = self.metric.split("/")  # a player's may be conjecturer/0/parseable_rate, grad_norm/prover/1
         role = "/".join(rest) if first in ("grad_norm", "lr") else "/".join([first, *rest[:-1]])
         role = "conjecturer" if first == "round" or not rest else role
@@ -39,8 +39,8 @@ class Trip:
 class CollapseGuard:
     """Detector of collapse in the metrics that declare `trip`, `in_a_row` or `finite`: by default the parseable rate,
     starvation, a solve rate near 0 or 1, and values that must be finite (Allen and Ståblein, section 3.2). `trip` is a
-    range for the mean over the last `window` rounds with the metric; after the first of them a round without it counts
-    as `absent`, if set. `healthy`: whether no rule is violated, no value of the latest round lies outside its range,
+    range for the mean over the last `window` rounds with the metric; if `absent` is set, it is the value of any round
+    without the metric after the first with it. `healthy`: no rule is violated, no value of the round is out of range,
     and no `in_a_row` count is above 0; rollbacks skip checkpoints that were saved while it was False."""
 
     metrics: Sequence[Metric] = ()
@@ -110,7 +110,7 @@ class ConjecturerGuard:
     healthy: bool = True
 
     def fallen(self, metrics: Mapping[str, Any]) -> dict[str, float]:
-        """Return the players below the threshold, with their rates."""
+        """Return the players below the threshold, with their rates, and set `healthy` to whether there are none."""
         rates = {player: metrics.get(f"{player}/parseable_rate", 1.0) for player in self.lowest}
         low_rates = {player: rate for player, rate in rates.items() if rate < self.lowest[player]}
         self.healthy = not low_rates
@@ -143,8 +143,8 @@ class Legibility:
         self.judged = False
 
     def observe(self, number: int, metrics: Mapping[str, Any]) -> str | None:
-        """Add the metrics of round `number`, from 1; return the warning after the last of the first rounds. A run that
-        is resumed later is not checked."""
+        """Add the metrics of round `number`, from 1. After round `rounds` return the result of `judge`, else None. A
+        run that is resumed later is not checked."""
         if number > self.rounds:
             return None
         for name, values in self.seen.items():

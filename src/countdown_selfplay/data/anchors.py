@@ -1,4 +1,4 @@
-"""Anchor problems: rows from a data set or the exact generator, and their order, which depends on seed and epoch
+"""Anchor problems: rows from a data set or the domain's generator, and their order, which depends on seed and epoch
 alone, so that a resumed run equals an uninterrupted one."""
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Anchors:
 def run_anchors(
     args: Any, domain: Domain[Any], train: Dataset | None, held_out: Dataset | None, as_targets: bool
 ) -> Anchors:
-    """Return the problems of a run. Raises DataError for an invalid row, and if a round draws more rows than there
-    are. `as_targets`: whether the proposer chooses from the whole data set, in which equal problems count once."""
+    """Return the problems of a run. Raises DataError for an invalid row, and for fewer rows than a round draws.
+    `as_targets`: whether the proposer chooses from the whole data set, in which equal problems count once."""
     if isinstance(held_out, Mapping):
         raise ConfigError("`eval_dataset` is a dict of data sets; pass one, and hand the others to evaluate().")
     eval_rows = None if held_out is None else anchor_dataset(held_out, domain, args.seed)
@@ -73,7 +73,7 @@ def anchor_dataset(
     Args:
         dataset: Rows. None: problems from the domain's generator, deterministic given `seed`, not held out and
           not in `held_out`.
-        held_out: Keys of the evaluation's problems. None: `dataset` holds these, and their ranges are not checked.
+        held_out: Keys of the evaluation's problems. None: `dataset` is for evaluation, and ranges are not checked.
     """
     if dataset is None:
         if domain.random is None:
@@ -90,8 +90,8 @@ def anchor_dataset(
 
 
 def _rendered(rows: Any, domain: Domain[Any], rendered: bool) -> Iterator[dict[str, Any]]:
-    """Yield the rows, and log the first one out of range unless `rendered`. Such rows are still played: a data set may
-    be harder than proposals (--number_high of the study)."""
+    """Yield the rendered rows, and log the first one out of range unless `rendered` (data for evaluation). Such rows
+    are still played: a data set may be harder than proposals (--number_high of the study)."""
     columns = domain.columns
     for index, row in enumerate(rows):
         problem = domain.problem(row, index)
@@ -145,10 +145,10 @@ def warn_twice(listed: list[str]) -> None:
 
 
 class RoundBatches(Sampler[list[int]]):
-    """Sampler of each round's row indices, once per process: all read the anchors of the whole round. The order of an
-    epoch depends on (seed, epoch) alone: TRL seeds its generator once per process, and a resumed run would repeat the
-    first epoch's order. `rounds_done`: called when an epoch begins. accelerate 1.15 has a `set_epoch`, which does not
-    reach the sampler if several processes resume inside an epoch (its loader then wraps the batches twice)."""
+    """Sampler of each round's row indices, repeated once per process, because each reads the whole round. The order of
+    an epoch depends on (seed, epoch) alone: TRL seeds its generator once per process, and a resumed run would repeat
+    the first epoch's order. `rounds_done`: returns the number of rounds so far, from which the epoch is computed;
+    `set_epoch` of accelerate 1.15 does not reach the sampler if several processes resume inside an epoch."""
 
     drop_last = True  # accelerate shares the batches among processes, and reads this and batch_size
 
@@ -183,8 +183,8 @@ class RowBatch(list[dict[str, Any]]):
         return self
 
     def __contains__(self, item: object) -> bool:
-        """Return False for a text: the Trainer searches a batch for a column of labels, and rows are not compared
-        with its name."""
+        """Return False for a text, such as the name of a label column, for which the Trainer searches the batch: a
+        comparison with each row would be of no use."""
         return not isinstance(item, str) and super().__contains__(item)
 
 

@@ -26,7 +26,7 @@ _ALTERNATIVE = (
 
 def load_problem_rows(source: str, split: str = "train") -> Dataset:
     """Load the rows of a local file (.jsonl, .json, .parquet, .csv) or of a hub data set's `split`, with an optional
-    configuration after a colon: `openai/gsm8k:main`. The domain's `problem` reads them (Countdown: `nums` or
+    configuration after a colon: `openai/gsm8k:main`. The domain's `problem` reads rows (Countdown: `nums` or
     `numbers`, and `target`, or both in `ground_truth`). Raises DataError if the source cannot be reached, and for a
     damaged or empty file."""
     path = Path(source)
@@ -89,7 +89,7 @@ def _local(path: Path) -> Dataset:
 
 
 def _look_at(folder: Path, split: str) -> None:
-    """Raise DataError for a JSON file with a row that is not an object: pyarrow aborts at a null row."""
+    """Raise DataError for a JSON file of the split with a row that is not an object: pyarrow aborts at a null row."""
     files = load_dataset_builder(str(folder)).config.data_files or {}
     for name in files.get(split, ()):
         if _BUILDERS.get(Path(name).suffix.lower()) == "json":
@@ -121,8 +121,8 @@ def checked_problems(domain: Domain[P], rows: Iterable[Mapping[str, Any]], sourc
 
 
 def held_out_problems(script: Any, domain: Domain[P]) -> list[P]:
-    """Return the problems of `eval_dataset_name`, or of the domain's held-out split; at most `eval_problems` of them,
-    where 0 means all of a data set's and none of the domain's. With `eval_rungs`, equally many of each rung."""
+    """Return at most `eval_problems` problems of `eval_dataset_name` (0: all), or, without that name, of the domain's
+    held-out split (0: none). With `eval_rungs`, return equally many of each of these rungs."""
     if script.eval_rungs is not None:
         rungs = list(dict.fromkeys(script.eval_rungs))
         return held_out_by_rung(domain, rungs, script.eval_problems // len(rungs), "`eval_rungs`")

@@ -61,7 +61,7 @@ def json_rows(path: Path, cure: str = "") -> list[dict[str, Any]]:
 
 
 def json_object(line: str | bytes, path: Path, number: int, cure: str = "", **fields: type) -> dict[str, Any]:
-    """Return the object of one line. `fields`: required fields and their types."""
+    """Return the object of `line`, which errors call line `number` of `path`. `fields`: required fields and types."""
     row = _object(line.strip(), fields)
     if isinstance(row, str):
         raise DataError(f"'{path}', line {number}: this is not {_wanted(fields)} ({row}){cure and '; ' + cure}.")

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 ROLES_FILE = "countdown_selfplay.json"
 """File with the roles of the weights in its folder, so that `eval` does not score a conjecturer as a prover."""
 BASE = "base_of_adapters"
-"""Folder for the base model of a run's adapters, if it has no other folder or hub id."""
+"""Folder for the base model of a run's adapters, if that model has no other folder or hub id."""
 ROLLBACKS = "rollbacks.jsonl"
 GOING_BACK = ".going_back.json"
 _PHASES: dict[str, dict[str, type]] = {"play": {"samples": int}, "train": {"role": str, "rows": int}}
@@ -97,8 +97,8 @@ def disk_was_full(error: BaseException | None) -> bool:
 
 def read_lines(path: Path, **fields: type) -> list[dict[str, Any]]:
     """Return the records of a log of this library, [] if the file is absent. An unfinished last line, left by an
-    interrupted write, is skipped. Raises DataError for any other line that is not a record with `fields` of these
-    types, which are given by name."""
+    interrupted write, is skipped. Raises DataError for any other line that is not a JSON object with `fields` (name:
+    type)."""
     return _records(path, path.read_bytes().split(b"\n")[:-1], fields) if path.exists() else []
 
 
@@ -142,7 +142,7 @@ def discard_logs(output: Path, step: int) -> None:
 
 
 def set_aside(output: Path, paths: Iterable[Path], name: str) -> Path | None:
-    """Move `paths` to `<output>/<name>-<n>`, a new folder; None if there is nothing to move."""
+    """Move `paths` to a new folder `<output>/<name>-<n>` and return it; return None if no path exists."""
     paths = [path for path in dict.fromkeys(paths) if path.exists()]
     if not paths:
         return None
@@ -176,5 +176,5 @@ def check_run(folder: Path) -> None:
 
 
 def holds_model(folder: Path) -> bool:
-    """Return whether the folder has weights of Transformers or PEFT."""
+    """Return whether the folder has the config file of a Transformers model or of a PEFT adapter."""
     return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))

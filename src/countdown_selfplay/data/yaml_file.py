@@ -15,8 +15,8 @@ _DEEPEST, _MOST = 50, 100_000
 
 
 def read_settings(path: str, recipes: Sequence[str]) -> dict[str, Any]:
-    """Return the mapping in a YAML file. Raises ConfigError if there is no such file or mapping; it names the nearest
-    of `recipes`, whose names are not files."""
+    """Return the mapping in a YAML file. Raises ConfigError for an absent file (with the nearest name in `recipes`),
+    for content that is not a mapping with text keys, and for an invalid `env`."""
     if not Path(path).is_file():
         raise ConfigError(
             f"There is no config file '{path}'; pass a YAML file, or a name that `countdown-selfplay recipes` "

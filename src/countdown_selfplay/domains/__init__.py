@@ -19,7 +19,7 @@ DOMAINS: Registry[Any] = Registry(
 )
 
 HELD_OUT_SEED = 1 << 30
-"""Seed of the held-out problems of a domain without a held-out side; training uses another seed."""
+"""Seed of the held-out problems of a domain without a held-out split; training uses another seed."""
 
 
 def make_domain(name: str, arguments: dict[str, Any] | str | None = None) -> Any:
@@ -64,8 +64,8 @@ def verdicts_of(domain: Any, groups: Sequence[Sequence[str]], problems: Sequence
 
 
 def held_out_of(domain: Any, n: int) -> list[Any]:
-    """Return `n` problems that evaluate a run without a data set: of the domain's held-out side if it has one, else
-    random ones, which training excludes by key."""
+    """Return `n` problems that evaluate a run without a data set: of the domain's held-out split if it has one, else
+    random ones, whose keys training excludes."""
     if not n:
         return []
     if domain.held_out is not None:
@@ -79,7 +79,7 @@ def held_out_of(domain: Any, n: int) -> list[Any]:
 
 
 def is_held_out(domain: Any, problem: Any, evaluated: Iterable[str] = ()) -> bool:
-    """Return whether training must exclude a problem: it is on the held-out side, or its key is in `evaluated`."""
+    """Return whether training must exclude a problem: it is in the held-out split, or its key is in `evaluated`."""
     return domain.is_held_out(problem) or domain.key(problem) in evaluated
 
 
@@ -136,7 +136,7 @@ def example_prompts(domain: Any, rows: Mapping[str, Mapping[str, Any]], dialogue
 
 def held_out_by_rung(domain: Any, rungs: Sequence[int] | None, each: int, asked_by: str = "`--rungs`") -> list[Any]:
     """Return `each` held-out problems of each of `rungs` (None: all), rung by rung. Raises ConfigError, which names
-    the setting, for a rung that the domain does not have."""
+    the setting `asked_by`, for a rung that the domain does not have."""
     if domain.held_out_of_rung is None:
         raise ConfigError(
             f"The domain '{type(domain).__name__}' has no problems by rung (`held_out_of_rung`); leave {asked_by} out."

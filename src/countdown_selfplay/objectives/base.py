@@ -21,7 +21,7 @@ class LossInputs:
 
     Attributes:
         logps_BT: log-probabilities of the sampled tokens under the current weights, with gradient.
-        behavior_BT: the same under the sampling policy (the sampler's if it gives them), without gradient.
+        behavior_BT: the same under the sampling policy, from the sampler if that returns them, without gradient.
         advantages_B: credit of each completion.
         mask_BT: 1 on trained completion tokens, else 0; all 0 in rows that the objective did not select.
         group_tokens_B: trained tokens of the row's group, including other micro-batches. None: unknown.
@@ -48,7 +48,7 @@ class LossInputs:
     sequence_B: torch.Tensor | None = None
 
     def of_completion(self, values_B: torch.Tensor) -> torch.Tensor:
-        """Sum values over the rows of each row's completion, (B)."""
+        """Return for each row the sum of the values over all rows of the same completion, (B)."""
         return of_completion(values_B, self.sequence_B)
 
     @property
@@ -94,13 +94,13 @@ class Replay:
         solved_limit: number of correct answers after which a problem is not trained on, and not played if others are
           available; None: no limit.
         capacity: largest number of kept samples; the newest stay.
-        all_kept: whether a step trains on every kept sample, or on as many as a round has.
+        all_kept: whether a round trains on every kept sample, or on at most as many as the role sampled in it.
         weighted: whether credit is divided by its mean over the step's tokens, so that a token mean is
           a weighted mean.
-        reuse: mean number of uses of an answer; each new one adds `reuse` / `sequences_per_step` optimizer steps.
+        reuse: mean number of uses of an answer; a new answer adds `reuse` / `sequences_per_step` optimizer steps.
         per_problem: largest number of distinct answers per problem and round.
-        carry: whether a sample with credit is used in one step of `sequences_per_step`, and a remainder waits; above
-          `capacity` the oldest are dropped.
+        carry: whether each sample with credit is used in exactly one step, of `sequences_per_step` samples; a
+          remainder waits for the next round, and above `capacity` its oldest samples are dropped.
     """
 
     rounds: int | None
@@ -158,7 +158,7 @@ Objective = BaseObjective
 def checked_advantages(
     objective: Objective, role: str, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None
 ) -> torch.Tensor:
-    """Return `objective.advantages`. Raises ConfigError unless it is one finite number per sample."""
+    """Return the objective's advantages. Raises ConfigError unless they are one finite number per sample."""
     advantages_PG = objective.advantages(rewards_PG, correct_PG)
     rule = f"must return a tensor of one finite number per sample, shape {tuple(rewards_PG.shape)}"
     if not isinstance(advantages_PG, torch.Tensor) or advantages_PG.shape != rewards_PG.shape:
@@ -172,7 +172,7 @@ def checked_advantages(
 def selected(
     objective: Objective, role: str, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None
 ) -> torch.Tensor:
-    """Return `objective.select`. Raises ConfigError unless it is one bool per sample."""
+    """Return the result of the objective's `select`. Raises ConfigError unless that is one bool per sample."""
     bools = objective.select(rewards_PG, correct_PG)
     if not isinstance(bools, torch.Tensor) or bools.shape != rewards_PG.shape or bools.dtype != torch.bool:
         raise ConfigError(
@@ -183,7 +183,7 @@ def selected(
 
 
 def checked_loss(objective: Objective, inputs: LossInputs) -> LossOutput:
-    """Return `objective.loss`. Raises ConfigError unless it is a LossOutput whose loss is one number."""
+    """Return the result of the objective's `loss`. Raises ConfigError unless it is a LossOutput with a scalar loss."""
     output = objective.loss(inputs)
     if not isinstance(output, LossOutput) or output.loss.dim() != 0:
         shape = tuple(output.loss.shape) if isinstance(output, LossOutput) else type(output).__name__
@@ -259,7 +259,7 @@ def truncated_weight(
 
     w = pi / mu, with trained weights pi and sampler mu, per token (modes `token_*`, (B, T)) or as the product over
     the completion (`sequence_*`, (B, 1)), which includes all moves of an episode. `*_truncate` clamps w to [low,
-    high]; `*_mask` sets it to 0 outside. None: no bound. Tokens without the sampler's log-prob (NaN) have ratio 1.
+    high] (None: no bound); `*_mask` sets it to 0 outside. Tokens without the sampler's log-prob (NaN) have ratio 1.
     Yao et al. 2025, "Your efficient RL framework secretly brings you off-policy RL training"; masks: Liu et al.
     2025, "When speed kills stability"."""
     gap_BT = torch.nan_to_num((logps_BT.detach() - sampled_BT) * mask_BT, nan=0.0)
@@ -290,9 +290,9 @@ KL_ESTIMATORS = {"k3": kl_k3, "k1": kl_k1}
 @dataclass
 class EntropyCoefficient:
     """Adaptive entropy coefficient of a role (He et al. 2025, Skywork-OR1), with the settings of TRL's
-    `use_adaptive_entropy`: after each round it grows by `delta` if the role's mean entropy (nats per token) is at most
-    `target`, else it shrinks by `delta`, within [low, high]; it is applied while the entropy is at most `target`.
-    Without a target it is the constant `value`. State: `value` and the last entropy."""
+    `use_adaptive_entropy`: after each round `value` grows by `delta` if the role's mean entropy (nats per token) is at
+    most `target`, else it shrinks by `delta`, within [low, high]. Losses use it while the entropy is at most `target`,
+    else 0. Without a target `value` is constant. State: `value` and the last entropy."""
 
     value: float
     target: float | None = None

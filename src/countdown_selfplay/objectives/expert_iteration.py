@@ -15,16 +15,16 @@ from .base import BaseObjective, LossInputs, LossOutput, Normalization, Replay, 
 class ExpertIteration(BaseObjective):
     """Expert iteration: loss = -E over correct answers of the last `rounds` rounds of (1/|y|) sum_t log pi(y_t).
 
-    A step trains on as many kept answers as a round has, drawn without repetition if there are more; with fewer the
-    mean is over the available ones. Only correctness selects. Degenerate: no correct answer -> loss 0. SGS: rounds 3,
+    A round trains on at most as many kept answers as the role sampled in it, drawn without repetition; with fewer kept
+    answers the mean is over these. Only correctness selects. Degenerate: no correct answer -> loss 0. SGS: rounds 3,
     solved_limit 16, all_kept. Multimodal LLM Self-Play: rounds 1, no solved_limit, per_token.
 
     solved_limit: number of correct answers after which a problem is not trained on, and not played if others are
     available. all_kept: train on every kept answer. per_token: one mean over all tokens, as in cross-entropy, in place
     of a mean over answers. reuse: mean number of uses of each right answer, in steps of the role's
     `sequences_per_step` answers drawn from the newest `capacity`; right answers add optimizer steps, up to
-    `steps_per_round` per round, and the remainder waits. With it, the default values of rounds and solved_limit mean
-    no limit, and samples are not scored again, so that `sampled_entropy` is not logged.
+    `steps_per_round` per round, and the remainder waits. With `reuse`, the defaults of rounds and solved_limit mean no
+    limit, and samples are not scored again, so that `sampled_entropy` is not logged.
     per_problem: largest number of distinct right answers per problem and round."""
 
     normalization: Normalization = "sequence_mean"

@@ -11,11 +11,11 @@ from .rloo import RLOO, High, Low
 class MaxRL(RLOO):
     """Variant of RLOO that maximises E[log p(correct)] instead of E[p(correct)].
 
-    A_i = (v_i - s) / s, with correctness v and s the share of correct samples of the group: the mean over the correct
-    samples of grad log pi(y_i), minus the mean over all as a control variate. Its expectation with G samples is the
-    gradient of the sum over k < G of pass@k / k, which tends to that of log p: a problem solved once in G tries weighs
-    as much as one solved half the time, while RLOO gives it little weight. Degenerate: all correct or none -> 0; a
-    sample without a reward gets 0.
+    A_i = (v_i - s) / s, with correctness v and s the share of correct samples of the group. The estimated gradient is
+    the mean of grad log pi(y_i) over the correct samples minus that over all samples, a control variate. In
+    expectation with G samples it is the gradient of the sum over k < G of pass@k / k, which tends to log p: a problem
+    solved once in G tries weighs as much as one solved half the time, while RLOO gives it little weight. Degenerate:
+    all correct or none -> 0; a sample without a reward gets 0.
 
     shaped: use the reward r >= 0 in place of v, and its mean in place of s (the gradient of log E[r]), so
     that a group without a correct sample learns from partial scores. If False, a role without a verifier

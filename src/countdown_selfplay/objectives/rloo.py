@@ -17,10 +17,10 @@ High = Annotated[float, Ge(1)]
 class RLOO(BaseObjective):
     """RLOO: A_i = r_i - mean of the group's other rewards; loss = -(1/N) sum_i w_i A_i sum_t log pi(y_it).
 
-    Rewards (P, G), any finite unit; NaN marks a sample without a reward: it gets advantage 0 and no part in a
-    baseline. w_i is the sequence-level importance weight clamped to [low, high] = [0.5, 2] (Allen and Ståblein), a
-    constant in the gradient; on-policy it is 1 and the gradient equals that of TRL's RLOOTrainer. N counts completions
-    of the role in the round.
+    Rewards (P, G) are finite, of any scale; NaN marks a sample without a reward, whose advantage is 0 and which no
+    baseline includes. w_i is the sequence-level importance weight clamped to [low, high] = [0.5, 2] (Allen and
+    Ståblein), a constant in the gradient; on-policy it is 1 and the gradient equals that of TRL's RLOOTrainer. N
+    counts completions of the role in the round.
     Degenerate: all rewards of a group equal, or fewer than two samples with a reward -> advantages 0.
     """
 

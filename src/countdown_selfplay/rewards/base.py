@@ -18,19 +18,19 @@ DEFAULT_SPEC = ProblemSpec()
 
 @dataclass(frozen=True, eq=False)
 class RewardContext:
-    """Inputs of a reward besides the solve rates. Every field has a default that means "unknown".
+    """Inputs of a reward besides the solve rates. Every field has a default for callers that do not know the value.
 
     Attributes:
-        attempts: answers per problem, over all provers.
+        attempts: denominator of a solve rate: answers per problem over all provers, or the number of provers.
         round: index from 0.
         problems: the P problems, in the order of the solve rates.
         guide_P: a guide's score per problem, on any scale; NaN if a review failed.
-        prover_rates_MP: solve rate per prover and problem; NaN if a prover did not try.
+        prover_rates_MP: solve rate per prover and problem; NaN if a prover did not try. None for a single prover.
         archive: keys (`Problem.key`) of conjectured problems of earlier rounds, oldest first;
           `problem_of_key` converts them.
         recent_rates: mean solve rates of the conjectured problems of earlier rounds, oldest first.
-        progress_P: movement of the prover's last update along the gradient of its right answers to each problem
-          (training/progress.py), for rewards with `needs_progress`; 0 without a right answer or a step.
+        progress_P: inner product of the prover's last update and, per problem, the gradient of the log-prob of the
+          right answers, or of the objective (`needs_progress`); 0 without such an answer or an optimizer step.
         spec, rules: ranges and rules of the problems.
     """
 
@@ -52,15 +52,15 @@ UNKNOWN = RewardContext()
 
 class ConjecturerReward(Protocol):
     """Callable from solve rates in [0, 1] of played problems, (P,), to finite rewards, (P,). An optional method
-    `invalid_reward(reason) -> float | None` gives the reward of a refused proposal by reason; without it, or if it is
-    None, the setting `invalid_reward` applies."""
+    `invalid_reward(reason) -> float | None` gives the reward of a refused proposal by reason; if the method is absent
+    or returns None, the setting `invalid_reward` applies."""
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray: ...
 
 
 def takes_context(reward: Callable[..., Any]) -> bool:
-    """Return whether `reward` is called as (solve_rate_P, ctx) or as (solve_rate_P). A second argument is the context
-    unless it has a default other than None. Raises ConfigError for a class, and for a callable of neither form."""
+    """Return True if `reward` is called as (solve_rate_P, ctx), False if as (solve_rate_P). A second argument is the
+    context unless it has a default other than None. Raises ConfigError for a class or a callable of another form."""
     name = getattr(reward, "__name__", type(reward).__name__)
     if isinstance(reward, type):
         raise ConfigError(f"The conjecturer reward {name} is a class; pass an object of it, such as {name}().")
@@ -111,7 +111,7 @@ def tent(solve_rate_P: np.ndarray, peak: float, left: float, right: float) -> np
 
 
 def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
-    """Return the values of `reward`, (P,). Raises RewardError unless they are one finite number per problem."""
+    """Return the values of `reward`, (P,). Raises RewardError unless it gives each problem a number up to +-1e12."""
     name = _name(reward)
     reward_P = called(reward, solve_rate_P, ctx)
     if reward_P.shape != solve_rate_P.shape:
@@ -130,8 +130,8 @@ def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: R
 
 
 def refused_reward(reward: Callable[..., Any], reason: str, otherwise: float) -> float:
-    """Return the reward of a proposal that was refused for `reason`: that of the reward's method `invalid_reward`, or
-    `otherwise` if it has none or returns None. Raises RewardError if it is not finite."""
+    """Return the reward of a proposal that was refused for `reason`: the result of `reward.invalid_reward`, or
+    `otherwise` if that method is absent or returns None. Raises RewardError for a result that is not finite."""
     hook = getattr(reward, "invalid_reward", None)
     value = None if hook is None else hook(reason)
     if value is None:

@@ -1,8 +1,8 @@
-"""Rewards composed of rewards: weighted sums, products, clips. A part is a reward, a function of its form,
+"""Rewards composed of rewards: weighted sums, products, clips. A part is a reward, a function with the same arguments,
 or a number.
 
-The reward of a refused proposal is composed of the parts with `invalid_reward`: their weighted sum, the smallest of a
-product's parts, the clipped value. Without such a part the setting `invalid_reward` applies."""
+The reward of a refused proposal is composed of the `invalid_reward` of the parts: the weighted sum, the smallest one
+times a product's constants, or the clipped value. If no part has one, the setting `invalid_reward` applies."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Product(Composable):
         return reward_P
 
     def invalid_reward(self, reason: str) -> float | None:
-        """Return the smallest invalid reward of a factor times the constant factors; None if no factor has one."""
+        """Return the smallest `invalid_reward` of a factor, times the constant factors; None if no factor has one."""
         known = [value for value in (refused(factor, reason) for factor in self.factors) if value is not None]
         scale = math.prod(float(factor) for factor in self.factors if not callable(factor))
         return scale * min(known) if known else None
@@ -128,7 +128,7 @@ class Clip(Composable):
 
 
 def refused(reward: Part, reason: str) -> float | None:
-    """Return the invalid reward of `reward` for `reason`, or None without one."""
+    """Return `invalid_reward(reason)` of a reward, or None if the reward has no such method."""
     hook = getattr(reward, "invalid_reward", None)
     return None if hook is None else hook(reason)
 

@@ -62,7 +62,7 @@ class SGS(Composable):
         return {"r_solve": solve_P, "r_guide": score_P, "r_synth": solve_P * score_P}
 
     def solve_reward(self, solve_rate_P: np.ndarray) -> np.ndarray:
-        """Return R_solve, (P,); under `starved="never"`, with its replacement if R_solve is 0 for all problems."""
+        """Return R_solve, (P,), or its replacement under `starved="never"` if R_solve is 0 for all problems."""
         p = solve_rate_P
         hard_P = np.where(p > 0, 1.0 - p, 0.0)
         without_top_P = np.where(self._top(p), 0.0, hard_P)

@@ -85,8 +85,8 @@ def wilson_interval(count: int, total: int) -> Estimate:
 
 
 def share_interval(values: Sequence[float] | np.ndarray, resamples: int = 10_000, seed: int = 0) -> Estimate:
-    """Return `bootstrap_mean` of shares or scores per problem; if all are equal and in [0, 1], the interval still has
-    a positive width (`alike_ends`). Scores outside [0, 1] have no known bounds, and the bootstrap alone."""
+    """Return `bootstrap_mean` of shares or scores per problem. If all are equal and in [0, 1], the interval still has
+    a positive width (`alike_ends`); for equal scores outside [0, 1], whose bounds are unknown, the width is 0."""
     array = finite_array(values, "values")
     inside = SHARE[0] <= array.min() and array.max() <= SHARE[1]
     return bootstrap_mean(array, resamples, seed, bounds=SHARE if inside else None)
@@ -94,11 +94,11 @@ def share_interval(values: Sequence[float] | np.ndarray, resamples: int = 10_000
 
 def alike_ends(value: float, problems: int, bounds: Bounds, level: float = 0.95) -> tuple[float, float]:
     """Return the ends of a mean's interval if all `problems` have the same `value`, which every resample repeats.
-    No problem of P has another value, so that the share of other values has Wilson's interval for 0 of P, [0, w]
-    with w = z^2 / (P + z^2) (Wilson 1927); they are within `bounds`: [v - w (v - low), v + w (high - v)]. For
-    shares of 0 and 1 that is Wilson's interval, [0, w] and [1 - w, 1]. For the difference of two arms that are both
-    all wrong or both all right it is [-w, w], as is the hybrid of their two Wilson intervals, paired or not
-    (Newcombe 1998, method 10)."""
+    No problem of P has another value, so that the share of other values has Wilson's interval for 0 of P, [0, w] with
+    w = z^2 / (P + z^2) (Wilson 1927). As other values lie within `bounds`, [low, high], the ends for the value v are
+    v - w (v - low) and v + w (high - v). For shares of 0 and 1 these are Wilson's, [0, w] and [1 - w, 1]. For the
+    difference of two arms that are both all wrong or both all right they are -w and w, as are those of the hybrid of
+    the two Wilson intervals, paired or not (Newcombe 1998, method 10)."""
     z2 = NormalDist().inv_cdf(tails(level)[1]) ** 2
     w = z2 / (problems + z2)
     return value - w * (value - bounds[0]), value + w * (bounds[1] - value)
@@ -318,10 +318,10 @@ def two_level_draws(a_SP: np.ndarray, b_SP: np.ndarray, resamples: int, seed: in
     of s^2 / S over the sides, s^2 the variance of a side's seed means with denominator S - 1, and f is Welch's (1947)
     V^2 / (V_a^2 / (S_a - 1) + V_b^2 / (S_b - 1)). Resampling the seeds would use denominator S and the normal quantile
     z for t's, so that its interval is too narrow by sqrt(S / (S - 1)) t / z: 9.2 for one side with 2 seeds, 2.7 with
-    3, 1.6 with 5. Only the seeds' part has that factor: problems are many. The noise of single answers and the effect
-    of a seed on single problems is in both parts, and is removed from the problems' part (its draws shrink by sqrt(1 -
-    W / U): U the variance of that part, W the sum over the sides of the residual mean square of seeds x problems over
-    S P). A side with one seed has no seeds' part. Draws are deterministic given `seed`."""
+    3, 1.6 with 5. For many problems that factor is near 1. The noise of single answers and the effect of a seed on
+    single problems are in both parts, and are removed from the problems' part: its draws are multiplied by sqrt(1 - W
+    / U), where U is the variance of that part, and W sums over the sides the residual mean square of seeds x problems,
+    divided by S P. A side with one seed has no seeds' part. Draws are deterministic given `seed`."""
     problems = a_SP.shape[1]
     if problems != b_SP.shape[1]:
         raise DataError(f"Both methods must be scored on the same problems, got {problems} and {b_SP.shape[1]}.")

@@ -55,7 +55,7 @@ def majority_at_k(
     """Return the probability per problem that the majority answer of k of its n samples is correct, shape (problems,),
     float64. `answers`: the answer of each sample (a value, an expression), None for no vote; `correct`: whether it is
     right. The k samples are drawn without replacement, and all C(n, k) ways are counted exactly. A tie counts by its
-    share of right answers; without a vote it is 0. Wang et al. report majority@8 and @32. Raises ConfigError unless 1
+    share of right answers, k samples without a vote count 0. Wang et al. report k = 8, 32. Raises ConfigError unless 1
     <= k <= n; DataError if the lists do not match or one answer is called both right and wrong."""
     if len(answers) != len(correct) or not answers:
         raise DataError(

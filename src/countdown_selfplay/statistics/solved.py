@@ -9,7 +9,7 @@ from ..data.run_files import write_atomically
 from ..errors import DataError
 
 FIRST_SOLVED = "first_solved.json"
-"""File of a run folder with the round in which each problem was first solved, for resampling problems."""
+"""File of a run folder with the round in which each problem was first solved, for a bootstrap over problems."""
 
 
 class CumulativeSolveRate:
@@ -24,7 +24,7 @@ class CumulativeSolveRate:
         self.generations = 0
 
     def observe(self, keys: Sequence[str], correct: Sequence[int], n: int, round_: int = 0) -> None:
-        """Add `n` answers to each problem, of which `correct` (one number per problem) right, in round `round_`."""
+        """Add `n` answers per problem in round `round_`; `correct`: number of right ones per problem in `keys`."""
         for key, count in zip(keys, correct, strict=True):
             self.generations += n
             if count > 0 and self._round.get(key, 0) is None:
@@ -47,11 +47,11 @@ class CumulativeSolveRate:
 
     @property
     def unsolved(self) -> list[str]:
-        """Keys without a right answer so far, in the order of D."""
+        """Keys of the problems without a right answer so far, in the order of D."""
         return [key for key, round_ in self._round.items() if round_ is None]
 
     def write(self, folder: Path, rounds: int) -> None:
-        """Write FIRST_SOLVED of a run folder after `rounds`: every problem with its round, null if unsolved."""
+        """Write FIRST_SOLVED to a run folder after `rounds` rounds: each problem's round, null if it is unsolved."""
         record = {"rounds": rounds, "first_solved": self._round}
         write_atomically(folder / FIRST_SOLVED, json.dumps(record) + "\n")
 
@@ -59,7 +59,7 @@ class CumulativeSolveRate:
         return {"generations": self.generations, "first_solved": self.first_solved}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state. Raises DataError if it is of other problems."""
+        """Restore the state. Raises DataError if a solved problem in it is not in D."""
         foreign = [key for key in state["first_solved"] if key not in self._round]
         if foreign:
             raise DataError(

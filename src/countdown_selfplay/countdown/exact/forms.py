@@ -50,7 +50,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Plan:
-    """List of the forms over m operands: the blocks of the first three parts of the array, and the parts' sizes."""
+    """Layout of the array of forms over m operands: the blocks of its first three parts, and the sizes of these."""
 
     m: int
     blocks: tuple[Block, ...]
@@ -295,7 +295,7 @@ def _kinds(m: int) -> Array:
 
 
 def _add_own_operators(table: Array, forms: Plan) -> None:
-    """Add the outermost operators: `+` or `*` for a second part with sign or exponent +1, `-` or `/` for a -1."""
+    """Add the outermost operators: with sign or exponent +1 after the first part `+` or `*`, with -1 `-` or `/`."""
     sums, products = slice(0, forms.sums if forms.m > 1 else 0), slice(forms.sums if forms.m > 1 else 1, forms.count)
     table["operators"][:] = table["inner"]
     table["negative_operators"][:] = table["negative_inner"]

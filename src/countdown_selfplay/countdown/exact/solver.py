@@ -132,7 +132,7 @@ def _solvable_with_all(numbers_PK: Array, target_P: Array, rules: Rules, workers
 def _decide(
     numbers_PK: Array, target_P: Array, sizes: Sequence[int], exact: bool, memory: "Memory", part: slice
 ) -> Array:
-    """Return which problems of a slice have a solution, up to its sign, by a split with one of these `sizes`."""
+    """Return which problems of a slice reach the target or its negative by a split with one of these `sizes`."""
     values = memory.values(numbers_PK[part])
     solvable = np.zeros(values.problems, dtype=bool)
     for _, _, met in meets(values, target_P[part], exact, sizes):
@@ -141,7 +141,7 @@ def _decide(
 
 
 def integers(values: Array, dimensions: int) -> Array:
-    """Return the array as int64. Raises DataError for values that a Problem refuses."""
+    """Return the array, of this number of dimensions, as int64. Raises DataError for values that a Problem refuses."""
     array = np.asarray(values)
     if array.ndim != dimensions or (array.size and array.dtype.kind not in "iu"):
         raise DataError(f"An array of {dimensions} dimensions of integers is needed, got {array.dtype} {array.shape}.")

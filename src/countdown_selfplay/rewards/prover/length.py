@@ -30,7 +30,7 @@ def make_length_penalty(alpha: float, max_length: int, floor: float | None = Non
     def length_penalty(
         completions: Sequence[Any], completion_ids: Sequence[Sequence[int]], **kwargs: Any
     ) -> list[float]:
-        """Return one penalty per completion, from -alpha to 0 up to `max_length` tokens."""
+        """Return one penalty per completion, in [-alpha, 0] for completions of at most `max_length` tokens."""
         charges = [-alpha * len(ids) / max_length for ids in completion_ids]
         if floor is None:
             return charges

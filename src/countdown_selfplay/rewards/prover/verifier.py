@@ -52,8 +52,8 @@ countdown_reward = make_countdown_reward()
 
 
 def make_verdict_reward(name: str) -> Callable[..., list[float]]:
-    """Make a reward callable that returns the score of the domain's verdict, a column of the trainer, so that nothing
-    is verified twice. `name`: name in the log."""
+    """Make a reward callable that returns the score of the domain's verdict, from the column `verdict` of the trainer,
+    so that nothing is verified twice. `name`: name in the log."""
 
     def verdict_reward(completions: Sequence[Any], verdict: Sequence[Any], **kwargs: Any) -> list[float]:
         return [float(v.score) for v in verdict]
@@ -111,7 +111,7 @@ def _checked(function: RewardFunc) -> RewardFunc:
 
 
 def _named(wrapper: RewardFunc, function: Any) -> RewardFunc:
-    """Set the wrapper's `__name__`, under which TRL logs it, also for a callable object or a partial."""
+    """Set the wrapper's `__name__`, which TRL logs, to that of the function, or of a callable object's class."""
     inner = getattr(function, "func", function)
     wrapper.__name__ = getattr(inner, "__name__", type(inner).__name__)
     return wrapper
