@@ -77,7 +77,7 @@ class CountdownArguments(CountdownProblems):
 
 @dataclass
 class CountdownFields(CountdownProblems, EvaluationFields):
-    """Domain and evaluation settings of the commands that train one policy."""
+    """Settings of the domain, of Countdown and of evaluations that warm starts and iterated self-play share."""
 
     @property
     def countdown(self) -> CountdownProblems:

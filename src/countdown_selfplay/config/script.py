@@ -46,7 +46,7 @@ def check_starts(*names: str | None) -> None:
 
 @dataclass
 class EvaluationArguments:
-    """Arguments that select the held-out problems, which are evaluated before and after training."""
+    """Arguments that select the held-out problems of the evaluations before and after training."""
 
     eval_dataset_name: str | None = option(
         None, "Held-out problems: a hub id or a file. None: the generator's held-out side."

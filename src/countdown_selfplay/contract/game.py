@@ -58,7 +58,7 @@ class BaseGame(Stateless):
 
     def planned(self, problems: int, group: Mapping[str, int]) -> dict[str, int]:
         """Return the largest number of samples that each player writes in a round of `problems` problems. `group`:
-        samples per prompt, by player. Default: one prompt per problem of the player's role."""
+        samples per prompt, by player. Default: one sample per proposal of a conjecturer, else a prompt per slot."""
         raise NotImplementedError
 
     def check(self, args: Any) -> None:

@@ -52,7 +52,7 @@ class Processes:
             wait_for_everyone()
 
     def together(self, action: Callable[[], T]) -> T:
-        """Run `action` on the main process; return its result, or raise its error, on all of them."""
+        """Run `action` on the main process; return its result, or raise its error, on all processes."""
         outcome: list[Any] = [None, None]
         if self.main:
             try:

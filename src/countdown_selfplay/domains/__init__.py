@@ -126,8 +126,8 @@ def example_rows(domain: Any, proposals: bool, rows: Iterable[Mapping[str, Any]]
 
 
 def example_prompts(domain: Any, rows: Mapping[str, Mapping[str, Any]], dialogues: bool) -> list[Any]:
-    """Return the prompts of `example_rows`; with `dialogues` also one that continues an answer, as for critics and
-    their provers, if the domain has such prompts."""
+    """Return the prompts of `example_rows`; with `dialogues` also one of several turns, which shows the prover its
+    answer and a critique, if the domain has critiques."""
     prompts = [row["prompt"] for row in rows.values()]
     if dialogues and domain.critique is not None:
         prompts.append(domain.critique.revise_row(domain.problem(rows["prover"], 0), "1", "1")["prompt"])

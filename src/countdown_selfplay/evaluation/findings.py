@@ -150,8 +150,8 @@ _BACK = (
 
 
 def left_parts(run: Run) -> list[str]:
-    """Return a sentence for each axis of which the last rounds play too little of an upper or lower part (KEPT),
-    naming the largest such part. Rungs, which a curriculum climbs, are left out."""
+    """Return a sentence for each property of problems (axis) whose highest or lowest values are too rare in the last
+    rounds (KEPT), with the range that has most held-out problems. Rungs, which a curriculum climbs, are omitted."""
     rows = _last_fifth(run)
     if not rows or "round/solve_rate_mean" not in run.names:
         return []

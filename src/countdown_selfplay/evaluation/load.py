@@ -147,7 +147,7 @@ class Run:
     @cached_property
     def declared(self) -> dict[str, Metric]:
         """Declarations of the logged metrics by name, in the order of the declarations: the run's, then the library's.
-        A metric that the run does not declare has no range, unless the run declares nothing."""
+        A metric that the run does not declare has no healthy range, unless the run declares nothing."""
         others = shipped()
         if self.metrics:
             others = [replace(metric, healthy=UNBOUNDED, trip=None, in_a_row=None) for metric in others]

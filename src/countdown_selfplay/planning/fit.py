@@ -14,8 +14,8 @@ from .memory import GIB, Launch, Parts, room_of, total
 
 def fitting(plans: Callable[[Any, Launch], tuple[Parts, Parts, Parts]], args: Any, launch: Launch) -> str:
     """Return a sentence on whether a GPU of the launch holds a run whose texts have full length; "" on a CPU. Raises
-    ConfigError if weights, gradients and Adam's state do not fit. `plans`: function of config and launch that returns
-    the persistent memory, that of sampling and that of training."""
+    ConfigError if weights, gradients and the state of AdamW do not fit, except under ZeRO, which may offload. `plans`:
+    function of config and launch that returns the persistent memory, that of sampling and that of training."""
     if launch.device != "cuda":
         return ""
     room, rows, size = room_of(launch), args.generation_rows, args.per_device_train_batch_size

@@ -16,7 +16,7 @@ Window = Annotated[int, Ge(0)]
 
 
 class Arms:
-    """Pulls and rewards, in [0, 1], of each arm.
+    """Bandit statistics: pulls and rewards, in [0, 1], of each arm.
 
     discount: below 1, a reward has weight discount^(number of later pulls). window: above 0, only the last
     `window` pulls count (discounted and sliding-window UCB: Garivier and Moulines, 2011). Neither: all pulls

@@ -43,7 +43,7 @@ class Policies(BaseProposer):
             )
 
     def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """Return the requests to the player's groups in order, as keyword arguments of the domain's `propose_row`."""
+        """Return one request per group of samples, in order, as keyword arguments of the domain's `propose_row`."""
         turn = round.domain.asks
         return [turn[(round.index * groups + group) % len(turn)] for group in range(groups)]
 

@@ -87,7 +87,7 @@ class Evaluator:
         return {f"{prefix}_{name}": value for name, value in metrics.items()}, figures
 
     def figures(self, problems: list[Any], **how: Any) -> tuple[ProverEvaluation, dict[str, Any]]:
-        """Evaluate all provers; return the pooled evaluation, and player -> figures ("prover": the pool)."""
+        """Evaluate all provers; return the pooled evaluation, and a map of players to metrics ("prover": the pool)."""
         ks = tuple(k for k in (1, 4, 8, 16, 32) if k <= self.answers)
         by_role = self.provers(problems, self.answers, ks, **how)
         pool = pooled([*by_role.values()], ks)
