@@ -55,7 +55,7 @@ def check_number(shown: str, name: str, value: object) -> None:
 
 def check_numbers(config: Any) -> None:
     """Convert fields of the dataclass `config` to their types. Raises ConfigError for a wrong type, a number out of
-    range, text that is no JSON object where one is expected, and 0 for max_steps or a save_steps or eval_steps in use."""
+    range, text that is no JSON object where one is expected, and 0 for max_steps, save_steps or eval_steps in use."""
     declared: Any = type(config)
     for field in dataclasses.fields(config):
         value = getattr(config, field.name, None)
