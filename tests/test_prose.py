@@ -33,15 +33,14 @@ BANNED = {
 }
 # An edited page holds none of them. On the other pages, and in the texts of src/, the number may only fall.
 ALLOWED = {
-    "README.md": 3,
-    "docs/critic_game.md": 2,
+    "README.md": 2,
+    "docs/critic_game.md": 1,
     "docs/gallery.md": 2,  # the title of a chart
-    "docs/index.md": 1,
-    "docs/pools.md": 3,
+    "docs/pools.md": 2,
     "docs/results": 6,
     "docs/sgs.md": 1,
     "docs/symbolic.md": 1,
-    "src": 35,
+    "src": 34,
 }
 
 
