@@ -268,16 +268,13 @@ def test_flipped_bytes_of_the_same_size_are_found(build, copied):
     assert again.state.global_step == 2 and names(copied / "abandoned-1") == ["checkpoint-2"]
 
 
-@pytest.mark.parametrize(("name", "value", "said"), [("format", 2, "another"), ("counts", "rounds", "an earlier")])
-def test_a_checkpoint_of_an_earlier_version_is_refused_in_one_sentence(copied, build, two_rounds, name, value, said):
+def test_a_checkpoint_of_another_version_is_refused_in_one_sentence(copied, build):
     folder = copied / "checkpoint-2"
     manifest = manifest_of(folder)
-    assert manifest.pop(name) == value  # earlier ones did not say
+    assert manifest.pop("format") == 2
     (folder / "complete.json").write_text(json.dumps(manifest))
-    with pytest.raises(CheckpointError, match=f"{said} version (of countdown-selfplay )?wrote it"):
+    with pytest.raises(CheckpointError, match="another version of countdown-selfplay wrote it"):
         build(max_steps=3, **EVERY).train(resume_from_checkpoint=str(folder))
-    with pytest.raises(CheckpointError, match=r"an earlier version wrote it"):  # its sizes have other names
-        two_rounds.store.changes(copied / "checkpoint-1", {"settings": {"prover_beta": 0.0}})
 
 
 @pytest.mark.parametrize("weights", [False, True])
