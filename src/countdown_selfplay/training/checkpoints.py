@@ -253,7 +253,7 @@ def how_to_go_on(output: Path) -> str:
     return f"the newest checkpoint is {complete[-1]}; {cure}."
 
 
-# Going back: the files beyond the checkpoint are set aside first, because no later resume, rollback or rotation may use
+# Going back: files beyond the checkpoint are set aside first, because no later resume, rollback or rotation may use
 # checkpoints of an abandoned trajectory. All steps are repeated if the process was interrupted among them.
 
 _UNKNOWN_WAY = "it says to which step a way back had begun: remove it, and resume from a checkpoint's folder by name"

@@ -74,7 +74,7 @@ class Store:
             self.processes.wait()
             self.engine.before_save(optimizer)
             if args.policy_sharing == "lora":
-                self.exports.write_bases(output)
+                self.exports.write_bases(output, self.engine.full_state)
             # Folder and rotation of the stock Trainer are replaced.
             with swapped(args, {"output_dir": str(staging)}):
                 stock_save()

@@ -51,7 +51,6 @@ from .exports import Exports, check_saved
 from .learners import demonstrations_of, learners_of, states_of
 from .metrics_buffer import MetricsBuffer, RunCounts
 from .parts import (
-    check_ids,
     conjecturer_guard_of,
     declared_metrics,
     end_tokens,
@@ -147,7 +146,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         tokenizer = ready_tokenizer(args, self.domain, anchors.rows, tokenizer)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
         self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
-        check_ids(args, self.domain, anchors.rows, self.policies, tokenizer)
+        ends = end_tokens(args, self.domain, anchors.rows, self.policies, tokenizer)
         warn_of_lost_steps(self.policies, args.learning_rate)
         make_folder(args.output_dir)
         own_callbacks = self._build_parts(args, settings, proposer, tokenizer)
@@ -162,6 +161,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
                 callbacks=[*own_callbacks, *(callbacks or [])],
                 optimizers=optimizers,
             )
+        self.eos_token_ids = ends
         self._bind(model)
 
     def _build_parts(
@@ -193,7 +193,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.optimizer_is_ours = optimizer is None
         if args.device.type == "cpu":
             advise_threads()
-        self.eos_token_ids = end_tokens(args, self.domain, self.train_dataset, self.policies, tokenizer)
         self.engine.wrapped = lambda: self.model_wrapped
         anchored = [role for role in self.trained if self.roles[role].beta > 0]
         adapters, gather = args.policy_sharing == "lora", self.processes.gather
