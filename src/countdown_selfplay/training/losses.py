@@ -46,8 +46,7 @@ class RoleLoss:
         return not regularised and self.entropy.target is None and self.entropy.value == 0
 
     def normalise_by(self, counts: Counts, measured: Counts) -> None:
-        """Set the counts that normalise the losses of an optimizer step, and those of the samples that its passes
-        read, over which metrics are means."""
+        """Set the counts that normalise the losses of an optimizer step, and those that normalise its metrics."""
         self.counts, self.measured = counts, measured
 
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -110,17 +109,16 @@ class RoleLoss:
         self, logps: torch.Tensor, batch: dict[str, torch.Tensor]
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return log-probs of the sampling policy, (B, T), and the weight by which the objective corrects for a
-        sampler other than the trained model, or None. In a round of one step the current log-probs stand for those of
-        sampling."""
+        sampler other than the trained model, or None."""
         settings, sampler = self.settings, batch.get("sampling_per_token_logps")
         trained = batch.get("old_per_token_logps")
+        old, mode = _behavior(logps, trained), settings.sampler_correction_mode
         if sampler is None:
-            return _behavior(logps, trained), None
+            return old, None
         mask = batch["completion_mask"].to(logps.dtype)
         self._mismatch(logps.detach() if trained is None else trained, sampler, mask, batch.get("sequence"))
         if not settings.sampler_correction:
-            return _behavior(logps, trained), None
-        old, mode = _behavior(logps, trained), settings.sampler_correction_mode
+            return old, None
         if self.objective.sampler_correction == "ratio" and (trained is not None or mode.startswith("sequence")):
             return _behavior(logps, sampler), None
         low, high = settings.sampler_correction_min, settings.sampler_correction_max
@@ -136,9 +134,8 @@ class RoleLoss:
         self._add("sampler_logp_difference", gap.abs().sum() / (self.measured.tokens or 1.0))
         weight = torch.exp(of_completion(gap.sum(1), sequence_B).clamp(-30.0, 30.0))
         self._add("sampler_weight", (weight * first_B(mask, sequence_B)).sum() / (self.measured.sequences or 1.0))
-        largest = _wide(gap.abs().max())
-        known = self._maxima.get("sampler_logp_difference_max")
-        self._maxima["sampler_logp_difference_max"] = largest if known is None else torch.maximum(known, largest)
+        name, largest = "sampler_logp_difference_max", _wide(gap.abs().max())
+        self._maxima[name] = torch.maximum(self._maxima.get(name, largest), largest)
 
     def _add(self, name: str, value: torch.Tensor) -> None:
         value = _wide(value.detach())

@@ -227,7 +227,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         known = (args, self.roles, self.policies, self.processes, tokenizer, self.eos_token_ids, stops.get)
         context = SamplingContext(*known, self.counts.key, self.buffer.record)
         self.sampler = make_sampler(context, self.engine, source)
-        self.rollouts = Rollouts(self, context, self.engine, self.sampler, self.buffer, self.domain, self.learners)
+        self.rollouts = Rollouts(self, context)
         self.round_loop = RoundLoop(self)
         self.evaluator = Evaluator(self.sampler, self.engine, self.domain, self.num_generations_eval)
 
