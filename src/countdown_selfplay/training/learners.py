@@ -39,9 +39,11 @@ class ReplayQueue:
         self.rule, self.sequences = rule, settings.sequences_per_step
         self.buys_steps = rule.carry or rule.reuse is not None
         if self.buys_steps and not self.sequences:
-            refused = f"`{'carry' if rule.carry else 'reuse'}` of the {settings.role}'s objective"
-            cure = "trains in steps of whole `sequences_per_step` answers, and that is 0: set it, such as 32"
-            raise ConfigError(f"{refused} {cure}.")
+            name = "carry" if rule.carry else "reuse"
+            raise ConfigError(
+                f"`{name}` of the {settings.role}'s objective trains in steps of whole `sequences_per_step` answers, "
+                "and that is 0: set it, such as 32."
+            )
         self.reference = [settings.beta > 0, settings.temperature]
         self.kept: list[Answer] = []
         self.owed = 0.0  # optimizer steps that are due

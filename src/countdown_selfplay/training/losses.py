@@ -95,11 +95,6 @@ class RoleLoss:
         self._add("loss", loss)
         return loss
 
-    @property
-    def imitates(self) -> bool:
-        """Whether the role trains on replayed samples, whose token accuracy is logged."""
-        return self.objective.replay is not None
-
     def count_accuracy(self, top1_BT: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
         """Add a micro-batch's part of the token accuracy. `top1_BT`: 1 where a token was the most likely one."""
         right = (top1_BT.to(batch["completion_mask"].device) * batch["completion_mask"]).sum()

@@ -64,7 +64,7 @@ def check_scored_twice(policies: PolicySet, roles: Iterable[str], reward: object
         parts = dict(getattr(policies.module, "policies", {}))  # under LoRA all share one module
         if drops(parts.get(inner_name(policies.weights_of[role]), policies.module)):
             rule = f"is the difference of two passes of the {role}, whose model has dropout: it would be noise"
-            raise ConfigError(f"`conjecturer_reward` learning_progress {rule}; set (lora_)dropout to 0.")
+            raise ConfigError(f"`conjecturer_reward` learning_progress {rule}; set its dropout to 0.")
 
 
 def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:

@@ -175,7 +175,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         parts = {"frame": self.counts, "game": self.game, "guard": self.guard, **states_of(self.learners)}
         parts |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
         self.store = Store(args, self.engine, self.processes, parts, settings, self.exports)
-        self.optimizer_steps = OptimizerSteps(self, self.learners, self.engine, self.processes)
+        self.optimizer_steps = OptimizerSteps(self)
         self.round_end = RoundEnd(self.optimizer_steps, self.roles, self.buffer, self.store)
         self.termination = Termination(self.processes, self._save_now)
         self.before_after = BeforeAfter(self._log_evaluation)

@@ -57,7 +57,7 @@ def test_turns_of_other_lengths_and_groups_become_samples_without_padding():
     # a step learns from a selected row with an advantage, and from an imitated one
     assert [s.credited for s in found] == [True] * 7
     assert not sample(1, advantage=0.0).credited and not sample(1, trained=False).credited
-    assert (found[0].tokens, found[0].length) == (3, 5)
+    assert (found[0].tokens, len(found[0].prompt)) == (3, 2)
 
 
 def test_a_turn_without_a_sample_gives_none():
