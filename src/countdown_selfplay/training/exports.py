@@ -61,17 +61,15 @@ class Exports:
 
     def _written(self, folder: Path, state: Mapping[str, Any] | None) -> list[Path]:
         self.write_bases(folder, lambda: state)
-        names = self._names if self.processes.main else ()
+        names = self.engine.policies.weight_names if self.processes.main else ()
         return [self._write(name, folder / inner_name(name), folder, state) for name in names]
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return self.engine.policies.weight_names
 
     def write_last(self, folder: Path) -> list[tuple[Path, str, bool]]:
         """Write the exports and verify each by loading it; return (folder, fault or remark, is usable) of each."""
         state = self.engine.full_state()
-        pairs = zip(self._names, self._written(folder, state), strict=False)  # the main process writes
+        pairs = zip(
+            self.engine.policies.weight_names, self._written(folder, state), strict=False
+        )  # the main process writes
         return self.processes.together(lambda: [self._loaded(*one, state) for one in pairs])
 
     def _loaded(self, name: str, folder: Path, state: Mapping[str, Any] | None) -> tuple[Path, str, bool]:
@@ -88,8 +86,8 @@ class Exports:
         """Write to `folder`, once in a run, the base weights of adapters whose base has no path or hub id. All
         processes call it. `full_state`: the engine's, read only if there is a base to write."""
         policies = self.engine.policies
-        bases = {folder / base: name for name in self._names if (base := policies.base_beside(name))}
-        missing = {whole: name for whole, name in bases.items() if whole not in self._bases}
+        beside = {name: policies.base_beside(name) for name in policies.weight_names}
+        missing = {folder / base: name for name, base in beside.items() if base and folder / base not in self._bases}
         state = full_state() if missing else None
         self._bases.update(missing)
         for whole, name in missing.items() if self.processes.main else ():
@@ -129,7 +127,7 @@ class Exports:
         `model`, as in Multimodal LLM Self-Play, appendix B. All processes call it."""
         state = self.engine.full_state()
         self.write_bases(folder, lambda: state)
-        for name in self._names if self.processes.main else ():
+        for name in self.engine.policies.weight_names if self.processes.main else ():
             with _renamed(folder / inner_name(name) / f"round_{self.counts.rounds}") as staged:
                 self._write(name, staged / "model", folder, state)
                 self.write_proposer_files(staged)

@@ -105,14 +105,12 @@ class PlayedRound:
         return played
 
     def _sampled(self, role: str, rows: list[Row], n: int, problems: Sequence[Any] | None) -> Rollout:
-        most = len(rows)
-        if self.world > 1:  # all processes generate the same number of rows
-            counts = self.gather([len(rows)])
-            most = max(counts)
+        counts = self.gather([len(rows)])
+        most = max(counts)  # all processes generate the same number of rows
         if most == 0:
             return Rollout(role, [], [], n, None if problems is None else [])
         prompts, judged = rows, None if problems is None else list(problems)
-        if self.world > 1 and min(counts) < most:
+        if min(counts) < most:
             fill = next(one for one in self.gather([(rows[:1], (judged or [])[:1])]) if one[0])
             prompts = rows + fill[0] * (most - len(rows))
             judged = None if judged is None else judged + fill[1] * (most - len(judged))

@@ -76,7 +76,7 @@ class RoundLines(TrainerCallback):
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self.shown = worded(metrics)
-        self.begun = 0, time.monotonic()  # rounds done, time
+        self.begun = 0, 0.0  # rounds done, time
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.begun = state.global_step, time.monotonic()

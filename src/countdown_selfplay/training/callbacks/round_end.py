@@ -122,7 +122,6 @@ class Termination(TrainerCallback):
 
     def __init__(self, processes: Processes, save: Save) -> None:
         self.processes, self.save = processes, save
-        self.requested = self.ending = self.saved = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
