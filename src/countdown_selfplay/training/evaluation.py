@@ -165,7 +165,6 @@ class Evaluator:
         self.format_probed = True
 
     def _first_moves(self, player: str, problems: list[Any], each: int) -> list[str]:
-        """Sample `each` first moves per problem; return the texts of all problems on every process."""
         module, tokenizer = self.engine.policies.module, self.context.tokenizer
         size = self.args.per_device_eval_batch_size
         how = sampling_of(self.args, self.context.roles[player], self.context.stops(player))

@@ -238,10 +238,9 @@ def licence_of(base: str) -> str | None:
         return None
     if embedded_name(base) is not None:
         return "apache-2.0"
-    readme: Any = Path(base) / "README.md"
     try:
-        if not Path(base).is_dir():
-            readme = try_to_load_from_cache(base, "README.md")
+        local = Path(base).is_dir()
+        readme: Any = Path(base) / "README.md" if local else try_to_load_from_cache(base, "README.md")
         licence = (metadata_load(readme) or {}).get("license") if isinstance(readme, str | Path) else None
     except (OSError, ValueError, YAMLError):  # no name of a repository, no card, or a damaged one
         return None
@@ -262,12 +261,10 @@ def example_prompt(domain: Any, kind: str) -> Any:
 def exported_roles(run: Path) -> list[Path]:
     """Return the folders of a run's trained roles; in an iterated run the folder of each role's last iteration."""
     folders = [path.parent for path in sorted(run.glob(f"*/{ROLES_FILE}")) if holds_model(path.parent)]
-    if folders:
-        return folders
     last: dict[str, Path] = {}
     for _, iteration in numbered_folders(run, "iteration"):
         last |= {path.name: path for path in iteration.iterdir() if holds_model(path)}
-    return [last[role] for role in sorted(last)]
+    return folders or [last[role] for role in sorted(last)]
 
 
 def role_card(

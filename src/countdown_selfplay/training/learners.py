@@ -91,7 +91,6 @@ class ReplayQueue:
         return taken
 
     def _retained(self, answers: list[Answer], round_: int) -> list[Answer]:
-        """Return the newest answers that the rule keeps in round `round_`."""
         if self.rule.rounds is not None:
             answers = [answer for answer in answers if round_ - answer[0].round < self.rule.rounds]
         return answers[-self.rule.capacity :]

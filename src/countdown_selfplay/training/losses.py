@@ -26,7 +26,6 @@ class RoleLoss:
     """Loss of a role, normalised by the role's sample counts, so that the mix of roles does not scale its updates."""
 
     def __init__(self, objective: Objective, settings: Role, most_moves: int = 1) -> None:
-        """Set up the loss. `most_moves`: largest number of moves of an answer, 1 without moves."""
         self.objective, self.settings, self.most_moves = objective, settings, most_moves
         self.counts = self.measured = Counts()
         step, low, high = settings.entropy_coef_delta, settings.entropy_coef_min, settings.entropy_coef_max
@@ -153,7 +152,6 @@ def _wide(value: torch.Tensor) -> torch.Tensor:
 
 
 def _behavior(logps: torch.Tensor, sampled: torch.Tensor | None) -> torch.Tensor:
-    """Return log-probs under the sampling policy: `sampled`, or the current ones if that is None."""
     current = logps.detach()
     # A sampler that could not score a token gives NaN there: that token gets ratio 1, no correction.
     return current if sampled is None else torch.where(torch.isnan(sampled), current, sampled)

@@ -45,9 +45,9 @@ def settled_for(args: JointSelfPlayConfig, game: Any, peft_config: Any) -> Joint
         args = copy.copy(args)
         args.policy_sharing = "lora"
         check_sharing(args)
-    if game is None and args.game is None:
-        raise ConfigError("`game` (None) says that the trainer is given a game; pass it, or name one of GAMES.")
     if game is None:
+        if args.game is None:
+            raise ConfigError("`game` (None) says that the trainer is given a game; pass it, or name one of GAMES.")
         return args
     refuse_class("game", game)
     check_game(f"`game` ({type(game).__name__})", game)

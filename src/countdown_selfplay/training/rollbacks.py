@@ -149,7 +149,6 @@ class Training:
         return TrainOutput(step, 0.0, {})
 
     def _take_best(self) -> None:
-        """Load the best checkpoint's weights, for all policies, under load_best_model_at_end."""
         best = self.trl.state.best_model_checkpoint
         if self.args.load_best_model_at_end and best is not None:
             by, reached = self.args.metric_for_best_model, self.trl.state.best_metric

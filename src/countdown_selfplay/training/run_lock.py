@@ -52,7 +52,6 @@ def run_lock(output: str | Path) -> Iterator[None]:
 
 
 def _acquire(lock: FileLock, folder: Path) -> str | None:
-    """Acquire the lock; return None, or a message if another process holds it or `folder` cannot be written."""
     path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -95,7 +95,6 @@ class RoundLines(TrainerCallback):
 
 
 def _in_notebook(stock: type[NotebookProgressCallback], metrics: Iterable[Metric]) -> TrainerCallback:
-    """Return the notebook's table callback with the metrics that have a word as columns."""
 
     class NotebookRounds(stock):  # type: ignore[valid-type, misc]
         training_tracker: Any

@@ -178,7 +178,6 @@ class GuardCallback(TrainerCallback):
     def __init__(
         self, guard: CollapseGuard, alone: ConjecturerGuard | None, buffer: MetricsBuffer, store: Store, save: Save
     ) -> None:
-        """Set the guards. `alone`: guard of the conjecturers, or None. `save`: writes a checkpoint."""
         self.guard, self.alone, self.buffer, self.store, self.save = guard, alone, buffer, store, save
         self.legibility = Legibility(guard.metrics)
 
