@@ -322,15 +322,6 @@ def test_ctrl_c_names_the_last_checkpoint_and_how_to_go_on(build, caplog):
     assert "checkpoint-1; resume with trainer.train(resume_from_checkpoint=True)" in caplog.text
 
 
-def test_auto_starts_a_run_that_has_no_checkpoint_and_resumes_one_that_has(build, tmp_path, two_rounds):
-    first = at_round(build("again", max_steps=2, **EVERY), 1, die)
-    with pytest.raises(Power):
-        first.train(resume_from_checkpoint="auto")
-    second = ran(build("again", max_steps=2, **EVERY), "auto")
-    assert equal(weights(two_rounds), weights(second)) and not (tmp_path / "again" / "previous-1").exists()
-    assert [entry["step"] for entry in json.loads((tmp_path / "again" / "run.json").read_text())["resumes"]] == [1]
-
-
 def test_push_to_hub_says_where_each_adapter_would_go(build, tmp_path):
     trainer = ran(build(max_steps=1, policy_sharing="lora", trainer={"peft_config": LORA}))
     assert trainer.push_to_hub(repo_id="me/x", dry_run=True) == ["me/x-conjecturer", "me/x-prover"]
