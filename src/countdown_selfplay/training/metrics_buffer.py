@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from trl import GRPOTrainer
 
 from ..distributed.processes import Processes
@@ -136,29 +135,10 @@ def averaged_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     }
 
 
-def truncated_rows(
-    ids_BT: torch.Tensor,
-    mask_BT: torch.Tensor,
-    texts: Sequence[str],
-    ends: Collection[int],
-    stops: Sequence[str],
-    limit: int,
-) -> list[bool]:
-    """Return for each completion whether the token limit cut it: it has `limit` tokens, the last is not an end token,
-    and it contains no stop string. `mask_BT` is 1 on a completion's tokens, which come first. TRL misses stop strings:
-    it counts a row that ended on one in its last column as cut, and includes the padding in lengths."""
-    lengths = mask_BT.sum(1).tolist()
-    last = ids_BT.gather(1, (mask_BT.sum(1, keepdim=True) - 1).clamp(min=0).to(ids_BT.dtype)).squeeze(1).tolist()
-    return [
-        length >= limit and token not in ends and not any(stop in text for stop in stops)
-        for length, token, text in zip(lengths, last, texts, strict=True)
-    ]
-
-
 def role_rollout_metrics(role: str, collected: Mapping[str, list[float]]) -> dict[str, float]:
     """Return `prover/rewards/<function>` from TRL's metrics of the prover's rollouts, {} for other roles. Means of
     several turns are weighted by the samples that each function scored (`rewards/<function>/count`). TRL's lengths are
-    left out, because they misread stop strings (`truncated_rows`)."""
+    left out, because they misread stop strings (`truncated_rows` in round.py)."""
     logs = {}
     for name, means in collected.items():
         function = name.removesuffix("/mean")

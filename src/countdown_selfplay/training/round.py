@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, cast
 
 import torch
@@ -17,7 +17,7 @@ from ..errors import ConfigError, GameError, RewardError
 from ..objectives.base import Objective, checked_advantages, selected
 from ..random_state import seed_from
 from ..rewards.prover.length import overlong_charges
-from .metrics_buffer import RunCounts, truncated_rows
+from .metrics_buffer import RunCounts
 from .progress import progress_along
 from .rollouts import Rollouts
 
@@ -165,11 +165,10 @@ class PlayedRound:
         for rollout in self.rollouts[role]:
             if not rollout.texts:
                 continue
-            mask = rollout.tensors["completion_mask"]
-            cut = truncated_rows(rollout.tensors["completion_ids"], mask, rollout.texts, ends, stops, limit)
-            answers += 0 if id(rollout) in self.later else mask.size(0)
-            moves, tokens, truncated = moves + mask.size(0), tokens + float(mask.sum()), truncated + sum(cut)
-            longest = max(longest, int(mask.sum(1).max()))
+            lengths = token_counts(rollout)
+            answers += 0 if id(rollout) in self.later else len(lengths)
+            moves, tokens, longest = moves + len(lengths), tokens + sum(lengths), max(longest, *lengths)
+            truncated += sum(truncated_rows(rollout, ends, stops, limit))
         answers, moves, tokens, truncated = context.processes.total([answers, moves, tokens, truncated])
         self.counts.count(role, int(answers), int(tokens))
         if not answers:
@@ -289,3 +288,15 @@ def token_counts(rollout: Rollout) -> list[int]:
         for episode, count in zip(index, token_counts(move) if index else [], strict=True):
             counts[episode] = max(counts[episode], count)
     return counts
+
+
+def truncated_rows(rollout: Rollout, ends: Collection[int], stops: Sequence[str], limit: int) -> list[bool]:
+    """Return for each completion whether the token limit cut it: it has `limit` tokens, the last is not an end token,
+    and it contains no stop string. TRL misses stop strings: it counts a row that ended on one in its last column as
+    cut, and includes the padding in lengths."""
+    ids_BT, lengths_B = rollout.tensors["completion_ids"], rollout.tensors["completion_mask"].sum(1)
+    last = ids_BT.gather(1, (lengths_B - 1).clamp(min=0)[:, None].to(ids_BT.dtype)).squeeze(1).tolist()
+    return [
+        length >= limit and token not in ends and not any(stop in text for stop in stops)
+        for length, token, text in zip(lengths_B.tolist(), last, rollout.texts, strict=True)
+    ]
