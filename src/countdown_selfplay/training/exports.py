@@ -67,9 +67,8 @@ class Exports:
     def write_last(self, folder: Path) -> list[tuple[Path, str, bool]]:
         """Write the exports and verify each by loading it; return (folder, fault or remark, is usable) of each."""
         state = self.engine.full_state()
-        pairs = zip(
-            self.engine.policies.weight_names, self._written(folder, state), strict=False
-        )  # the main process writes
+        names = self.engine.policies.weight_names
+        pairs = zip(names, self._written(folder, state), strict=False)  # the main process writes
         return self.processes.together(lambda: [self._loaded(*one, state) for one in pairs])
 
     def _loaded(self, name: str, folder: Path, state: Mapping[str, Any] | None) -> tuple[Path, str, bool]:

@@ -228,14 +228,14 @@ def credit(
         row = int(torch.isinf(charged_B).nonzero()[0])
         seen = f"The game's reward of the {rollout.role}'s sample {row} is {float(charged_B[row])}"
         raise RewardError(f"{seen}; it must be a finite number, or NaN for a sample that was not measured.")
-    credits = f"The game credits {count} samples of the {rollout.role} in groups of {group}"
+    split = f"The game credits {count} samples of the {rollout.role} in groups of {group}"
     if count % group:
-        raise ConfigError(f"{credits}; pass a `group` that divides them.")
+        raise ConfigError(f"{split}; pass a `group` that divides them.")
     if objective is None:
         return Turn(rollout, torch.zeros(count), rewards_B, group=group)
     if group < objective.needs_samples:
         raise ConfigError(
-            f"{credits}, and its objective ({type(objective).__name__}) needs at least {objective.needs_samples}; "
+            f"{split}, and its objective ({type(objective).__name__}) needs at least {objective.needs_samples}; "
             "sample more per row, pass credit(..., group=...), or use reinforce or rest, which have no baseline."
         )
     rewards_PG = charged_B.reshape(-1, group)
