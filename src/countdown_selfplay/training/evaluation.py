@@ -56,9 +56,10 @@ class Evaluator:
         rung and axis, and rates such as `truncated_rate`. `rows`: problems; None: `held_out_side`. `step`: the
         Trainer's, part of the seed; None: seed and batches of `measure`, so that evaluations before and after training
         draw equal random numbers."""
-        problems = (
-            self.held_out_side() if rows is None else [self.domain.problem(row, i) for i, row in enumerate(rows)]
-        )
+        if rows is None:
+            problems = self.held_out_side()
+        else:
+            problems = [self.domain.problem(row, index) for index, row in enumerate(rows)]
         how: dict[str, Any] = {}
         if step is not None:
             how = {"batch_size": self.args.per_device_eval_batch_size, "seed": seed_from(self.args.seed, "eval", step)}
