@@ -107,7 +107,7 @@ def main() -> None:
         optimizer = trainer.create_optimizer()
         vocabulary = trainer.policies.module.get_input_embeddings().num_embeddings
         batch = rows(options.batch, options.sequence_length, vocabulary, options.padded)
-        tokens = options.micro_batches * sum(sample.length for sample in batch.parts[0][1])
+        tokens = options.micro_batches * sum(len(s.prompt) + s.tokens for s in batch.parts[0][1])
         rate = []
         for i in range(options.warmup + options.steps):
             if gpu:

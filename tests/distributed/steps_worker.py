@@ -49,7 +49,7 @@ def play(output, optimizer, **config):
 
     def played(anchors):
         loop.counts.rounds += 1
-        loop.buffer.add({}, {})
+        loop.buffer.rounds.append({})
         cut = dict(zip(("prover", "conjecturer"), next(left), strict=True))
         return [loop._step(i, cut) for i in range(max(map(len, cut.values())))]
 

@@ -6,11 +6,9 @@ import shutil
 
 import pytest
 import torch
-from datasets import Dataset
 from safetensors.torch import load_file, save_file
 from transformers import TrainerCallback
 
-from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.data.run_files import BASE
 from countdown_selfplay.errors import ExportError
 from countdown_selfplay.policies.build import load_pretrained
@@ -19,6 +17,7 @@ from tests.installed import MISSING
 from tests.trainer.conftest import make_trainer
 
 from .conftest import ran
+from .test_round import problems
 
 IDS = torch.tensor([[1, 5, 9, 4, 7, 3]])
 
@@ -90,11 +89,6 @@ def test_an_export_that_is_not_the_policy_is_kept_and_named(sharing, build, tmp_
     assert all(right and "not loaded again" in said for _, said, right in trainer.exports.write_last(tmp_path / "run"))
 
 
-def held_out():
-    domain = CountdownDomain.tiny()
-    return Dataset.from_list([domain.prove_row(problem) for problem in domain.held_out(16)])
-
-
 class Tracker(TrainerCallback):
     """As TensorBoard's: it knows the run's folder once training begins, and a log before that opens another one."""
 
@@ -111,7 +105,7 @@ class Tracker(TrainerCallback):
 
 def evaluating(folder, **changes):
     changes = {"num_generations_eval": 4, "save_strategy": "steps", "save_steps": 1, **changes}
-    given = {"eval_dataset": held_out(), "callbacks": [tracker := Tracker()]}
+    given = {"eval_dataset": problems(16), "callbacks": [tracker := Tracker()]}
     trainer = make_trainer(folder, trainer=given, **changes)
     trainer.tracker = tracker
     return trainer
@@ -175,7 +169,7 @@ def test_other_problems_and_another_run_of_the_same_trainer_are_no_pair(tmp_path
     trainer.train()
     trainer.evaluate()
     assert not (tmp_path / "run" / "evaluation.json").exists()  # nobody has measured the start
-    trainer.evaluate(held_out().select(range(4)), metric_key_prefix="few")
+    trainer.evaluate(problems(4), metric_key_prefix="few")
     trainer.train()  # the trained weights start another run, and the first is set aside
     trainer.evaluate()
     assert not (tmp_path / "run" / "evaluation.json").exists() and (tmp_path / "run" / "previous-1").is_dir()
@@ -184,8 +178,8 @@ def test_other_problems_and_another_run_of_the_same_trainer_are_no_pair(tmp_path
 def test_what_a_script_measures_before_training_is_what_the_command_measures(tmp_path):
     """The same draws: seed and batches are those of the command, whose counts `measure` gives."""
     trainer = evaluating(tmp_path, max_steps=1)
-    problems = [trainer.domain.problem(row, i) for i, row in enumerate(held_out())]
-    of_the_command = trainer.evaluator.measure(problems, 4, "before training")["prover"]["correct"]
+    held_out = [trainer.domain.problem(row, i) for i, row in enumerate(problems(16))]
+    of_the_command = trainer.evaluator.measure(held_out, 4, "before training")["prover"]["correct"]
     trainer.evaluate()
     trainer.train()
     trainer.evaluate()

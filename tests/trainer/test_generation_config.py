@@ -8,8 +8,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from datasets import Dataset
-from peft import LoraConfig
 from tokenizers import AddedToken
 from tools.make_tiny_model.figures import held_out_problems
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, GenerationMixin
@@ -27,8 +25,8 @@ from tests.installed import here
 
 from ..cli.stand_in import DOMAIN, TEMPLATE, make_stand_in
 from .conftest import make_trainer, on_sample
+from .test_round import LORA, rows_of
 
-LORA = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
 BENT = dict(  # each of them changes what is sampled, or fails, where it is filled in
     do_sample=True, num_beams=2, min_p=0.3, typical_p=0.5, epsilon_cutoff=0.1, repetition_penalty=1.5,
     no_repeat_ngram_size=2, min_new_tokens=10, suppress_tokens=[20], bad_words_ids=[[21]], max_time=1e-4,
@@ -41,9 +39,8 @@ def played(build, folder, own, sharing="full", **changes):
     model, tokenizer = load_tiny_model()
     for name, value in own.items():
         setattr(model.generation_config, name, value)
-    rows = [{"nums": list(p.numbers), "target": p.target} for p in held_out_problems(TINY_SPEC)[:8]]
     changes = {"num_generations_eval": 4, **changes}
-    extra = {"processing_class": tokenizer, "eval_dataset": Dataset.from_list(rows)}
+    extra = {"processing_class": tokenizer, "eval_dataset": rows_of(held_out_problems(TINY_SPEC)[:8])}
     extra |= {"peft_config": LORA} if sharing == "lora" else {}
     trainer = build(folder, model=model, policy_sharing=sharing, max_steps=1, trainer=extra, **changes)
     texts = []

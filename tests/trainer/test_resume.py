@@ -73,7 +73,9 @@ def test_a_resumed_run_equals_the_straight_run_bit_for_bit(straight, build, shar
 
 def test_a_run_killed_in_the_middle_continues_in_its_folder(straight, build):
     with pytest.raises(Power):
-        at_round(build("killed", **settings()), 3, die).train()
+        at_round(build("killed", **settings()), 3, die).train(
+            resume_from_checkpoint="auto"
+        )  # there is none: it starts
     again = ran(build("killed", **settings()), "true")  # as the command line passes it
     assert equal(weights(straight()), weights(again))
     assert rounds(straight().args.output_dir) == rounds(again.args.output_dir)

@@ -93,8 +93,10 @@ def test_roles_have_settings_of_their_own_and_the_run_folder_records_them_as_giv
     assert trainer.args.max_grad_norm == 0.7
 
 
-def rows_of(problems):
-    return Dataset.from_list([{"nums": list(p.numbers), "target": p.target} for p in problems])
+def rows_of(problems, **columns):
+    """A data set of the problems; `columns`: name -> function of a row's index."""
+    rows = [{"nums": list(p.numbers), "target": p.target} for p in problems]
+    return Dataset.from_list([row | {k: value(i) for k, value in columns.items()} for i, row in enumerate(rows)])
 
 
 def problems(n):

@@ -268,16 +268,13 @@ def test_flipped_bytes_of_the_same_size_are_found(build, copied):
     assert again.state.global_step == 2 and names(copied / "abandoned-1") == ["checkpoint-2"]
 
 
-@pytest.mark.parametrize(("name", "value", "said"), [("format", 2, "another"), ("counts", "rounds", "an earlier")])
-def test_a_checkpoint_of_an_earlier_version_is_refused_in_one_sentence(copied, build, two_rounds, name, value, said):
+def test_a_checkpoint_of_another_version_is_refused_in_one_sentence(copied, build):
     folder = copied / "checkpoint-2"
     manifest = manifest_of(folder)
-    assert manifest.pop(name) == value  # earlier ones did not say
+    assert manifest.pop("format") == 2
     (folder / "complete.json").write_text(json.dumps(manifest))
-    with pytest.raises(CheckpointError, match=f"{said} version (of countdown-selfplay )?wrote it"):
+    with pytest.raises(CheckpointError, match="another version of countdown-selfplay wrote it"):
         build(max_steps=3, **EVERY).train(resume_from_checkpoint=str(folder))
-    with pytest.raises(CheckpointError, match=r"an earlier version wrote it"):  # its sizes have other names
-        two_rounds.store.changes(copied / "checkpoint-1", {"settings": {"prover_beta": 0.0}})
 
 
 @pytest.mark.parametrize("weights", [False, True])
@@ -323,15 +320,6 @@ def test_ctrl_c_names_the_last_checkpoint_and_how_to_go_on(build, caplog):
         at_round(build(max_steps=2, **EVERY), 1, lambda: die(KeyboardInterrupt)).train()
     assert "Stopped after round 1 (KeyboardInterrupt): the newest checkpoint is" in caplog.text
     assert "checkpoint-1; resume with trainer.train(resume_from_checkpoint=True)" in caplog.text
-
-
-def test_auto_starts_a_run_that_has_no_checkpoint_and_resumes_one_that_has(build, tmp_path, two_rounds):
-    first = at_round(build("again", max_steps=2, **EVERY), 1, die)
-    with pytest.raises(Power):
-        first.train(resume_from_checkpoint="auto")
-    second = ran(build("again", max_steps=2, **EVERY), "auto")
-    assert equal(weights(two_rounds), weights(second)) and not (tmp_path / "again" / "previous-1").exists()
-    assert [entry["step"] for entry in json.loads((tmp_path / "again" / "run.json").read_text())["resumes"]] == [1]
 
 
 def test_push_to_hub_says_where_each_adapter_would_go(build, tmp_path):

@@ -3,7 +3,6 @@
 
 import pytest
 import torch
-from datasets import Dataset
 
 from countdown_selfplay.config.changes import run_settings
 from countdown_selfplay.countdown import Problem, generate_problems
@@ -17,7 +16,7 @@ from tests.joint_config import joint_config
 from tests.zoo.families import WORDS, tokenizer
 
 from .conftest import equal, on_sample, ran, rounds, weights
-from .test_round import LORA
+from .test_round import LORA, rows_of
 
 
 @pytest.mark.parametrize("sharing", ["lora", pytest.param("tied", marks=pytest.mark.matrix)])
@@ -129,11 +128,6 @@ def test_a_reward_function_that_writes_into_the_completions_changes_no_verdict(b
 
 
 ANCHORS = generate_problems(12, TINY_SPEC, seed=5)
-
-
-def rows_of(problems, **columns):
-    rows = [{"nums": list(p.numbers), "target": p.target} for p in problems]
-    return Dataset.from_list([row | {k: value(i) for k, value in columns.items()} for i, row in enumerate(rows)])
 
 
 def test_reward_functions_get_the_extra_columns_of_anchors_and_none_for_other_problems(build):

@@ -1,11 +1,18 @@
-# Tests: training/metrics_buffer.py
+# Tests: training/metrics_buffer.py, training/round.py
 """From the metrics of rounds to a log entry, and what counts as cut at the token limit."""
 
 import torch
 
-from countdown_selfplay.training.metrics_buffer import averaged_rounds, truncated_rows
+from countdown_selfplay.contract.round import Rollout
+from countdown_selfplay.training.metrics_buffer import averaged_rounds
+from countdown_selfplay.training.round import truncated_rows
 
 END, PAD = 2, 0
+
+
+def rollout(ids, mask, texts):
+    tensors = {"completion_ids": torch.tensor(ids), "completion_mask": torch.tensor(mask)}
+    return Rollout("prover", [], texts, tensors=tensors)
 
 
 def test_only_a_full_row_without_end_token_and_stop_string_is_truncated():
@@ -20,15 +27,14 @@ def test_only_a_full_row_without_end_token_and_stop_string_is_truncated():
         ([5, 6, 7, PAD], [1, 1, 1, 0], "a b c", False),
     ]
     ids, mask, texts, expected = zip(*rows, strict=True)
-    found = truncated_rows(torch.tensor(ids), torch.tensor(mask), texts, {END}, ("</s>",), 4)
-    assert found == list(expected)
+    assert truncated_rows(rollout(ids, mask, texts), {END}, ("</s>",), 4) == list(expected)
 
 
 def test_an_end_token_that_is_also_the_padding_is_read_at_the_end_of_the_mask():
     """Padding and end token are both 2: the row's own last token decides, not the last column."""
-    ids = torch.tensor([[5, 2, 2, 2], [5, 6, 7, 2], [5, 6, 7, 8]])
-    mask = torch.tensor([[1, 1, 0, 0], [1, 1, 1, 1], [1, 1, 1, 1]])
-    assert truncated_rows(ids, mask, ["a", "a b c", "a b c d"], {2}, (), 4) == [False, False, True]
+    ids, mask = [[5, 2, 2, 2], [5, 6, 7, 2], [5, 6, 7, 8]], [[1, 1, 0, 0], [1, 1, 1, 1], [1, 1, 1, 1]]
+    found = truncated_rows(rollout(ids, mask, ["a", "a b c", "a b c d"]), {2}, (), 4)
+    assert found == [False, False, True]
 
 
 def test_a_metric_that_a_round_does_not_have_is_left_out_of_the_mean():

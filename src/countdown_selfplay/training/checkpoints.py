@@ -43,10 +43,8 @@ def check_state(name: str, part: object) -> None:
     try:
         state = part.state_dict()
     except Exception as error:  # a user's code may raise anything
-        raise GameError(
-            f"`state_dict` of {type(part).__name__} raised {type(error).__name__}: {error}; it must have an answer "
-            "before the first round too."
-        ) from error
+        raised = f"`state_dict` of {type(part).__name__} raised {type(error).__name__}: {error}"
+        raise GameError(f"{raised}; it must have an answer before the first round too.") from error
     _packed(name, state, {})
 
 
@@ -58,11 +56,9 @@ def refuse_class(name: str, part: object) -> None:
 
 def write_states(folder: Path, states: Mapping[str, Stateful], facts: Mapping[str, Any]) -> None:
     """Write the states of parts: JSON values to one file, arrays to a safetensors file. `facts`: more plain JSON."""
-    arrays: dict[str, np.ndarray] = {}
-    packed = {
-        name: {"class": type(part).__name__, "state": _packed(name, part.state_dict(), arrays)}
-        for name, part in states.items()
-    }
+    packed, arrays = {}, dict[str, np.ndarray]()
+    for name, part in states.items():
+        packed[name] = {"class": type(part).__name__, "state": _packed(name, part.state_dict(), arrays)}
     (folder / STATES).write_text(json.dumps({**facts, "states": packed}))
     if arrays:
         save_file(arrays, folder / ARRAYS)
@@ -170,6 +166,7 @@ def rotate(output: Path, limit: int | None, best: str | None) -> None:
 
 
 _FIELDS: dict[str, type] = {"step": int, "attempt": int, "healthy": bool, "processes": int, "files": dict}
+_FIELDS |= {"engine": str, "optimizer": str}
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
@@ -213,14 +210,13 @@ def defect(folder: Path, processes: int, engine: str | None = None, contents: bo
             return f"{name} is missing"
         if path.stat().st_size != size:
             return f"{name} has {path.stat().st_size} bytes instead of {size}"
-    for name in (manifest.get("optimizer", "optimizer.pt"), "scheduler.pt", "trainer_state.json", STATES):
+    for name in (manifest["optimizer"], "scheduler.pt", "trainer_state.json", STATES):
         if name not in manifest["files"]:
             return f"it holds no {name} (save_only_model=True?)"
     if manifest["processes"] != processes:
         return f"it was written by {manifest['processes']} processes and this run has {processes}"
-    written = manifest.get("engine", "ddp")
-    if engine not in (None, written):
-        return f"it was written under {written} and this run uses {engine}"
+    if engine not in (None, manifest["engine"]):
+        return f"it was written under {manifest['engine']} and this run uses {engine}"
     if contents:
         actual = digests(folder, [folder / name for name in manifest["files"]])
         for name, what in manifest["files"].items():
@@ -240,20 +236,25 @@ def newest(output: Path, processes: int, healthy_only: bool = False, engine: str
     return None
 
 
+def healthy_conjecturer(output: Path, sampled: int, processes: int, engine: str) -> Path | None:
+    """Return the newest complete checkpoint with a healthy conjecturer before step `sampled`, whose weights wrote the
+    round's proposals; without one, the newest later one, or None. (The code of Allen and Ståblein goes two back.)"""
+    known = [folder for folder in reversed(checkpoints(output)) if manifest_of(folder).get(CONJECTURER_HEALTHY)]
+    known.sort(key=lambda folder: step_in(folder) >= sampled)  # stable: the newest first
+    return next((folder for folder in known if defect(folder, processes, engine) is None), None)
+
+
 def how_to_go_on(output: Path) -> str:
     """Return a sentence for an interrupted run that names its newest checkpoint and the way to resume it."""
     complete = [folder for folder in checkpoints(output) if manifest_of(folder)]
     if not complete:
         return "no checkpoint has been written, so start again (save_strategy and save_steps say when one is)."
-    return (
-        f"the newest checkpoint is {complete[-1]}; resume with trainer.train(resume_from_checkpoint=True), on the "
-        "command line --resume_from_checkpoint true."
-    )
+    cure = "resume with trainer.train(resume_from_checkpoint=True), or --resume_from_checkpoint true"
+    return f"the newest checkpoint is {complete[-1]}; {cure}."
 
 
-# -- going back -------------------------------------------------------------------------------------------------------
-# First set aside the files beyond the checkpoint: no later resume, rollback or rotation may use checkpoints
-# of an abandoned trajectory. All steps are repeated if the process was interrupted among them.
+# Going back: files beyond the checkpoint are set aside first, because no later resume, rollback or rotation may use
+# checkpoints of an abandoned trajectory. All steps are repeated if the process was interrupted among them.
 
 _UNKNOWN_WAY = "it says to which step a way back had begun: remove it, and resume from a checkpoint's folder by name"
 _RECORD: dict[str, type] = {"to": str, "attempt": int, "spent": dict}
@@ -266,12 +267,10 @@ def finish_going_back(output: Path) -> None:
     restore_replaced(output)
     if (output / GOING_BACK).exists():
         bring(output, json_file(output / GOING_BACK, _UNKNOWN_WAY, to=int)["to"])
-    given_up = [
-        folder
-        for record in rollbacks_of(output)
-        for folder in checkpoints(output)
-        if step_in(folder) > step_of(record["to"]) and manifest_of(folder).get("attempt", math.inf) < record["attempt"]
-    ]
+    given_up = []
+    for record in rollbacks_of(output):
+        later = [folder for folder in checkpoints(output) if step_in(folder) > step_of(record["to"])]
+        given_up += [folder for folder in later if manifest_of(folder).get("attempt", math.inf) < record["attempt"]]
     _abandon(output, given_up)
 
 

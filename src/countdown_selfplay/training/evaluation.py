@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from ..asking import sampling_of
@@ -29,31 +28,24 @@ PROBED_EACH = 4
 """Largest number of first moves that are sampled per problem in the test of the answer format."""
 
 
-@dataclass(eq=False)
 class Evaluator:
     """Evaluator of players, with other random generators than training. All processes call every method, which splits
     the work and returns the same result on each: one process alone could exceed the others' time limit."""
 
-    sampler: Sampler
-    engine: Engine
-    domain: Any
-    answers: int
-    """Answers per problem (num_generations_eval)."""
-    format_probed: bool = False
-    """Whether the provers have passed the test of the format."""
-
-    def __post_init__(self) -> None:
-        self.context = self.sampler.context
+    def __init__(self, sampler: Sampler, engine: Engine, domain: Any, answers: int) -> None:
+        """`answers`: answers per problem (num_generations_eval)."""
+        self.sampler, self.engine, self.domain, self.answers = sampler, engine, domain, answers
+        self.context = sampler.context
         self.args, self.processes = self.context.args, self.context.processes
+        self.format_probed = False
+        """Whether the provers have passed the test of the format."""
 
     def held_out_side(self) -> list[Any]:
         """Return the domain's held-out problems, for a run without an evaluation data set. Raises ConfigError for a
         domain without a held-out side, because training may have used any problem."""
         if self.domain.held_out is None:
-            raise ConfigError(
-                f"evaluate() needs problems: the domain '{name_of(self.domain)}' has no held-out side; pass "
-                "`eval_dataset` to the trainer, which keeps its problems out of training."
-            )
+            lacks = f"the domain '{name_of(self.domain)}' has no held-out side"
+            raise ConfigError(f"evaluate() needs problems: {lacks}; pass `eval_dataset` to the trainer.")
         return held_out_of(self.domain, EvaluationArguments().eval_problems)
 
     def pass_at(
@@ -71,18 +63,14 @@ class Evaluator:
         how: dict[str, Any] = {}
         if step is not None:
             how = {"batch_size": self.args.per_device_eval_batch_size, "seed": seed_from(self.args.seed, "eval", step)}
-        by_role, figures = self.figures(problems, label="held-out", **how)
+        pool, figures = self.figures(problems, label="held-out", **how)
         ks = powers_of_two(min(self.answers, 128))
-        scores = {k: sum(pass_at_k(by_role.n, c, k) for c in by_role.correct) / len(problems) for k in ks}
-        metrics = {f"pass@{k}": score for k, score in scores.items()}
-        if by_role.rungs is not None:
-            metrics |= pass_by_rung(by_role.correct, by_role.rungs, by_role.n, sorted({ks[0], ks[-1]}))
-        axes = [self.domain.axes(problem) for problem in problems]
-        metrics |= pass_by_axes(axes, by_role.correct, by_role.n, sorted({ks[0], ks[-1]}))
-        metrics |= {
-            "several_answers_rate": by_role.several_answers_rate,
-            "truncated_rate": by_role.truncated_rate,
-        }
+        ends = sorted({ks[0], ks[-1]})
+        metrics = {f"pass@{k}": sum(pass_at_k(pool.n, c, k) for c in pool.correct) / len(problems) for k in ks}
+        if pool.rungs is not None:
+            metrics |= pass_by_rung(pool.correct, pool.rungs, pool.n, ends)
+        metrics |= pass_by_axes([self.domain.axes(problem) for problem in problems], pool.correct, pool.n, ends)
+        metrics |= {"several_answers_rate": pool.several_answers_rate, "truncated_rate": pool.truncated_rate}
         metrics["problems"] = float(len(problems))
         return {f"{prefix}_{name}": value for name, value in metrics.items()}, figures
 
@@ -157,16 +145,13 @@ class Evaluator:
     def probe_format(self) -> None:
         """Raise ConfigError if all first moves that a prover samples (`format_probe`, on problems of the lowest rung)
         are illegal: a model that has never seen the format gets no reward, and expert iteration would play all rounds
-        without a step. Sampling uses training's settings and private generators. Called once per run, not at a
-        resume."""
-        domain, probe_settings = self.domain, self.args.format_probe
+        without a step. Sampling uses training's settings and private generators."""
+        domain, moves = self.domain, self.args.format_probe
         judged = domain.move_format and domain.was_legal and domain.rungs and domain.random_of_rung
-        if self.format_probed or not probe_settings or not in_moves(domain) or not judged:
+        if self.format_probed or not moves or not in_moves(domain) or not judged:
             return
-        rung, each = min(domain.rungs), min(PROBED_EACH, probe_settings)
-        problems = domain.random_of_rung(
-            -(-probe_settings // each), rung, seed_from(self.args.seed, "probe"), frozenset()
-        )
+        rung, each, seed = min(domain.rungs), min(PROBED_EACH, moves), seed_from(self.args.seed, "probe")
+        problems = domain.random_of_rung(-(-moves // each), rung, seed, frozenset())
         for player, settings in self.context.roles.items():
             if settings.kind != self.args.solver.kind:
                 continue
@@ -181,7 +166,6 @@ class Evaluator:
         self.format_probed = True
 
     def _first_moves(self, player: str, problems: list[Any], each: int) -> list[str]:
-        """Sample `each` first moves per problem; return the texts of all problems on every process."""
         module, tokenizer = self.engine.policies.module, self.context.tokenizer
         size = self.args.per_device_eval_batch_size
         how = sampling_of(self.args, self.context.roles[player], self.context.stops(player))

@@ -60,18 +60,15 @@ class Exports:
         return self._written(folder, self.engine.full_state())
 
     def _written(self, folder: Path, state: Mapping[str, Any] | None) -> list[Path]:
-        self._write_bases(folder, state)
-        names = self._names if self.processes.main else ()
+        self.write_bases(folder, lambda: state)
+        names = self.engine.policies.weight_names if self.processes.main else ()
         return [self._write(name, folder / inner_name(name), folder, state) for name in names]
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return self.engine.policies.weight_names
 
     def write_last(self, folder: Path) -> list[tuple[Path, str, bool]]:
         """Write the exports and verify each by loading it; return (folder, fault or remark, is usable) of each."""
         state = self.engine.full_state()
-        pairs = zip(self._names, self._written(folder, state), strict=False)  # the main process writes
+        names = self.engine.policies.weight_names
+        pairs = zip(names, self._written(folder, state), strict=False)  # the main process writes
         return self.processes.together(lambda: [self._loaded(*one, state) for one in pairs])
 
     def _loaded(self, name: str, folder: Path, state: Mapping[str, Any] | None) -> tuple[Path, str, bool]:
@@ -84,37 +81,35 @@ class Exports:
             fault = fault_of(lambda: policies.rebuilt(name, state), folder, self.args.trust_remote_code)
         return folder, fault, not fault
 
-    def write_bases(self, folder: Path) -> None:
-        """Write to `folder` the base weights of adapters whose base has no path or hub id. All processes call it."""
-        if self._bases_in(folder).keys() - self._bases:
-            self._write_bases(folder, self.engine.full_state())
-
-    def _bases_in(self, folder: Path) -> dict[Path, str]:
-        """Return, for each base without a path or hub id, its folder -> the name of one adapter over it."""
-        beside = {name: self.engine.policies.base_beside(name) for name in self._names}
-        return {folder / base: name for name, base in beside.items() if base}
-
-    def _write_bases(self, folder: Path, state: Mapping[str, Any] | None) -> None:
-        for whole, name in self._bases_in(folder).items():
-            if whole in self._bases:
-                continue
-            self._bases.add(whole)
-            if self.processes.main:
-                with _renamed(whole) as staged:
-                    self.engine.policies.export_base(name, staged, whole, state)
+    def write_bases(self, folder: Path, full_state: Callable[[], Mapping[str, Any] | None]) -> None:
+        """Write to `folder`, once in a run, the base weights of adapters whose base has no path or hub id. All
+        processes call it. `full_state`: the engine's, read only if there is a base to write."""
+        policies = self.engine.policies
+        beside = {name: policies.base_beside(name) for name in policies.weight_names}
+        missing = {folder / base: name for name, base in beside.items() if base and folder / base not in self._bases}
+        state = full_state() if missing else None
+        self._bases.update(missing)
+        for whole, name in missing.items() if self.processes.main else ():
+            with _renamed(whole) as staged:
+                policies.export_base(name, staged, whole, state)
 
     def _write(self, name: str, target: Path, run: Path, state: Mapping[str, Any] | None) -> Path:
         """Write one set of weights to `target`. `run`: folder that holds bases without a path or hub id."""
         target.mkdir(parents=True, exist_ok=True)
-        policies, settings = self.engine.policies, self.args.all_roles
+        policies, args, domain = self.engine.policies, self.args, self.domain
         roles, origin = policies.shared_by(name), policies.origins.get(name, "")
+        shown: dict[str, dict[str, Any]] = {}
+        for role in roles:
+            settings = args.all_roles[role]
+            shown[role] = {setting: getattr(settings, setting) for setting in _SHOWN}
+            shown[role]["sampling"] = sampling_of(args, settings, settings.stops(domain))
         card = {
             "roles": roles,
             "rounds": self.counts.rounds,
             "samples": {role: self.counts.samples.get(role, 0) for role in roles},
             "from": embedded_name(origin) or origin,  # the folder is on this machine alone
-            "prompt": example_prompt(self.domain, settings[roles[0]].kind),
-            "settings": {r: settings_of(settings[r], self.args, self.domain) for r in roles},
+            "prompt": example_prompt(domain, args.all_roles[roles[0]].kind),
+            "settings": shown,
         }
         # First: a later run knows the folder by it (set_run_aside).
         (target / ROLES_FILE).write_text(json.dumps(card) + "\n")
@@ -122,7 +117,7 @@ class Exports:
         if base := policies.base_beside(name):
             name_base(target, str(run / base))
         self.tokenizer.save_pretrained(target)
-        described = {"config": spread(self.args.to_dict()), "domain": self.domain.to_dict()}
+        described = {"config": spread(args.to_dict()), "domain": domain.to_dict()}
         (target / "README.md").write_text(role_card(target, described), encoding="utf-8")
         return target
 
@@ -130,10 +125,8 @@ class Exports:
         """Write every set of weights to `folder/<name>/round_<r>/model`, and the proposer's `files()` beside each
         `model`, as in Multimodal LLM Self-Play, appendix B. All processes call it."""
         state = self.engine.full_state()
-        self._write_bases(folder, state)
-        if not self.processes.main:
-            return
-        for name in self._names:
+        self.write_bases(folder, lambda: state)
+        for name in self.engine.policies.weight_names if self.processes.main else ():
             with _renamed(folder / inner_name(name) / f"round_{self.counts.rounds}") as staged:
                 self._write(name, staged / "model", folder, state)
                 self.write_proposer_files(staged)
@@ -156,8 +149,8 @@ def _renamed(whole: Path) -> Iterator[Path]:
 
 
 def fault_of(trained: Callable[[], nn.Module], folder: Path, trust_remote_code: bool) -> str:
-    """Describe the fault of the model in `folder`; "" if its log-probs equal those of the trained model up to
-    rounding, both in float32 on the CPU. `trained`: function that returns the trained model."""
+    """Describe the fault of the model in `folder`; "" if its log-probs equal those of the model that `trained` returns
+    up to rounding, both in float32 on the CPU."""
     with torch.random.fork_rng(devices=[]):  # PEFT draws an adapter's values before it reads them
         expected = scores(trained())
         try:
@@ -181,7 +174,7 @@ def scores(model: Any) -> torch.Tensor:
 
 def check_saved(checked: Iterable[tuple[Path, str, bool]]) -> None:
     """Raise ExportError if an export is not usable. `checked`: result of `write_last`."""
-    if faults := [f"'{folder}' is kept, but {fault}" for folder, fault, holds in checked if not holds]:
+    if faults := [f"'{folder}' is kept, but {fault}" for folder, fault, usable in checked if not usable]:
         raise ExportError(f"{'; '.join(faults)}. Do not use it: a checkpoint of the run holds the policy.")
 
 
@@ -190,12 +183,11 @@ def write_cards(run: Path) -> None:
     path = run / "evaluation.json"
     for folder in exported_roles(run):
         described = json_file(run / "run.json", config=dict, domain=dict)
-        card_text = role_card(folder, described, json_file(path) if path.exists() else None)
-        write_atomically(folder / "README.md", card_text)
+        text = role_card(folder, described, json_file(path) if path.exists() else None)
+        write_atomically(folder / "README.md", text)
 
 
 _VERSION = version("countdown-selfplay")  # of the metadata: the package's own name would be a circle of imports
-_EXAMPLE = Problem((3, 5, 7), 22)
 _SHOWN = {"objective": "objective", "learning_rate": "learning rate", "beta": "KL coefficient"}
 
 
@@ -213,9 +205,8 @@ def card(
     **parts: Any,
 ) -> str:
     """Render a model card. `made`: sentence on the training; `rows`: table of settings; `recorded`: the domain's
-    `to_dict()`; `base`: folder or hub id of the weights before training; `prompt`: an example, text or chat;
-    `sampling`: sampling settings of the role; `parts`: further variables of model_card.md, such as `place` (location
-    of the weights)."""
+    `to_dict()`; `base`: folder or hub id of the weights before training; `prompt`: an example; `sampling`: the role's
+    sampling settings; `parts`: further variables of model_card.md, such as `place` (location of the weights)."""
     head = ModelCardData(
         library_name=library,
         pipeline_tag="text-generation",
@@ -246,10 +237,9 @@ def licence_of(base: str) -> str | None:
         return None
     if embedded_name(base) is not None:
         return "apache-2.0"
-    readme: Any = Path(base) / "README.md"
     try:
-        if not Path(base).is_dir():
-            readme = try_to_load_from_cache(base, "README.md")
+        local = Path(base).is_dir()
+        readme: Any = Path(base) / "README.md" if local else try_to_load_from_cache(base, "README.md")
         licence = (metadata_load(readme) or {}).get("license") if isinstance(readme, str | Path) else None
     except (OSError, ValueError, YAMLError):  # no name of a repository, no card, or a damaged one
         return None
@@ -263,23 +253,17 @@ def example_prompt(domain: Any, kind: str) -> Any:
     if kind == "conjecturer":
         request: dict[str, Any] = domain.asks[0]
         return domain.propose_row(**request)["prompt"]
-    return domain.prove_row(_EXAMPLE if domain.in_range(_EXAMPLE) else domain.longest)["prompt"]
-
-
-def settings_of(role: Any, args: Any, domain: Any) -> dict[str, Any]:
-    """Return the settings of a role that its model card shows, including its sampling settings."""
-    return {name: getattr(role, name) for name in _SHOWN} | {"sampling": sampling_of(args, role, role.stops(domain))}
+    example = Problem((3, 5, 7), 22)
+    return domain.prove_row(example if domain.in_range(example) else domain.longest)["prompt"]
 
 
 def exported_roles(run: Path) -> list[Path]:
     """Return the folders of a run's trained roles; in an iterated run the folder of each role's last iteration."""
     folders = [path.parent for path in sorted(run.glob(f"*/{ROLES_FILE}")) if holds_model(path.parent)]
-    if folders:
-        return folders
     last: dict[str, Path] = {}
     for _, iteration in numbered_folders(run, "iteration"):
         last |= {path.name: path for path in iteration.iterdir() if holds_model(path)}
-    return [last[role] for role in sorted(last)]
+    return folders or [last[role] for role in sorted(last)]
 
 
 def role_card(
@@ -289,9 +273,9 @@ def role_card(
     place: str | None = None,
     base: str = "",
 ) -> str:
-    """Render the model card of a trained role. `folder`: its weights; `described`: contents of run.json; `evaluation`:
-    contents of evaluation.json; `place`: future location of the weights, such as a repository id (None: `folder`);
-    `base`: the weights before training ("": as in the run)."""
+    """Render the model card of the role in `folder`. `described`: contents of run.json; `evaluation`: those of
+    evaluation.json; `place`: future location of the weights, such as a repository id; `base`: the weights before
+    training ("": as in the run)."""
     config, recorded = described["config"], described["domain"]
     description = json_file(folder / ROLES_FILE, roles=list) if (folder / ROLES_FILE).exists() else {}
     roles, settings = description.get("roles") or [folder.name], description.get("settings", {})
@@ -311,10 +295,8 @@ def role_card(
     domain, by = recorded.get("domain", config.get("domain")), f"trained with countdown-selfplay {_VERSION}"
     made = f"The {together} of an iterated self-play run on {domain}, {by}."
     if "rounds" in description:
-        made = (
-            f"The {together} of a joint conjecturer/prover run on {domain}, after {description['rounds']} rounds, "
-            f"{by} on TRL's GRPOTrainer."
-        )
+        run = f"a joint conjecturer/prover run on {domain}, after {description['rounds']} rounds"
+        made = f"The {together} of {run}, {by} on TRL's GRPOTrainer."
     return card(
         f"countdown-selfplay {together}",
         made,

@@ -39,16 +39,15 @@ class ReplayQueue:
         self.rule, self.sequences = rule, settings.sequences_per_step
         self.buys_steps = rule.carry or rule.reuse is not None
         if self.buys_steps and not self.sequences:
+            name = "carry" if rule.carry else "reuse"
             raise ConfigError(
-                f"`{'carry' if rule.carry else 'reuse'}` of the {settings.role}'s objective trains in steps of whole "
-                "`sequences_per_step` answers, and that is 0: set it for the role, such as 32."
+                f"`{name}` of the {settings.role}'s objective trains in steps of whole `sequences_per_step` answers, "
+                "and that is 0: set it, such as 32."
             )
         self.reference = [settings.beta > 0, settings.temperature]
         self.kept: list[Answer] = []
-        self.owed = 0.0
-        """Number of optimizer steps that are due, which may be fractional."""
-        self.new = self.dropped = 0
-        """Number of answers that the last round added, and number that it dropped unused."""
+        self.owed = 0.0  # optimizer steps that are due
+        self.new = self.dropped = 0  # answers that the last round added, and that it dropped unused
 
     def steps(self, samples: Sequence[Sample], round_: int, most: int, key: tuple[object, ...]) -> list[list[Sample]]:
         """Add the samples of round `round_`; return the samples of each optimizer step. There are at most `most`
@@ -65,7 +64,8 @@ class ReplayQueue:
         drawn = self.kept
         if len(drawn) > count and not self.rule.all_kept:
             drawn = random.Random(repr(key)).sample(drawn, count)
-        return equal_steps(of_mean_one(numbered(drawn), self.rule.weighted), most, seed_from(*key, "windows", 0))
+        rows = numbered(drawn)
+        return equal_steps(of_mean_one(rows) if self.rule.weighted else rows, most, seed_from(*key, "windows", 0))
 
     def _take_in(self, samples: Sequence[Sample], round_: int, key: tuple[object, ...]) -> list[Answer]:
         if self.rule.carry:
@@ -91,7 +91,6 @@ class ReplayQueue:
         return taken
 
     def _retained(self, answers: list[Answer], round_: int) -> list[Answer]:
-        """Return the newest answers that the rule keeps in round `round_`."""
         if self.rule.rounds is not None:
             answers = [answer for answer in answers if round_ - answer[0].round < self.rule.rounds]
         return answers[-self.rule.capacity :]
@@ -125,11 +124,9 @@ class ReplayQueue:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state. Raises CheckpointError if `reference` (KL on or off, temperature) differs."""
         if state["reference"] != self.reference:
-            raise CheckpointError(
-                "The checkpoint's kept samples have reference log-probs for (KL on, temperature) = "
-                f"{tuple(state['reference'])} and this run has {tuple(self.reference)}; keep beta's switch and the "
-                "temperature when you resume."
-            )
+            differs = f"{tuple(state['reference'])} and this run has {tuple(self.reference)}"
+            cure = "keep beta's switch and the temperature when you resume"
+            raise CheckpointError(f"Kept samples were scored with (KL on, temperature) = {differs}; {cure}.")
         rows = iter(_rows_of(state))
         self.kept = [[next(rows) for _ in range(n)] for n in state["answer_rows"].tolist()]
         self.owed = float(state["owed"])
@@ -153,11 +150,11 @@ def numbered(answers: Sequence[Answer]) -> list[Sample]:
     return [replace(row, answer=i, group=i) for i, answer in enumerate(answers) for row in answer]
 
 
-def of_mean_one(samples: list[Sample], weighted: bool) -> list[Sample]:
-    """Return the samples; if `weighted`, their advantages are scaled to a mean of 1 over tokens."""
+def of_mean_one(samples: list[Sample]) -> list[Sample]:
+    """Return the samples with their advantages scaled to a mean of 1 over tokens."""
     tokens = sum(sample.tokens for sample in samples)
     total = sum(sample.advantage * sample.tokens for sample in samples)
-    if not weighted or total <= 0:
+    if total <= 0:
         return samples
     return [replace(sample, advantage=sample.advantage * tokens / total) for sample in samples]
 
@@ -225,24 +222,17 @@ def learners_of(
         refuse_ignored_charges(args, roles[role].kind, f"objectives[{role!r}]", type(objective).__name__, objective)
         check_state(f"objective/{role}", objective)
         objectives[role] = objective
-    episodes, learners = check_episodes(args, domain), {}
+    most_moves = int(domain.most_moves) if in_moves(domain) else 0
+    if args.per_device_train_batch_size < most_moves:
+        size = f"`per_device_train_batch_size` ({args.per_device_train_batch_size})"
+        raise ConfigError(f"{size} must hold the moves of an episode: raise it to at least {most_moves}.")
+    learners = {}
     for role, objective in objectives.items():
         replay = None if objective.replay is None else ReplayQueue(objective.replay, roles[role])
-        loss = RoleLoss(objective, roles[role], int(domain.most_moves) if role in episodes else 1)
-        learners[role] = Learner(objective, loss, replay, episodes=role in episodes)
+        episodes = most_moves > 0 and roles[role].kind == args.solver.kind
+        loss = RoleLoss(objective, roles[role], most_moves if episodes else 1)
+        learners[role] = Learner(objective, loss, replay, episodes)
     return learners
-
-
-def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
-    """Return the trained roles that answer in moves. Raises ConfigError if a micro-batch cannot hold an episode."""
-    if not in_moves(domain):
-        return []
-    if args.per_device_train_batch_size < domain.most_moves:
-        raise ConfigError(
-            f"`per_device_train_batch_size` ({args.per_device_train_batch_size}) must hold the moves of an episode, "
-            f"which are all in one micro-batch: raise it to at least {domain.most_moves}."
-        )
-    return [role for role in args.trained_roles if args.role(role).kind == args.solver.kind]
 
 
 def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
@@ -262,10 +252,8 @@ def demonstrations_of(
         return None
     make: Any = domain.demonstrations
     if make is None:
-        raise ConfigError(
-            f"`demonstrations_per_step` ({settings.demonstrations_per_step}) of the {role} needs a domain that "
-            f"demonstrates (`demonstrations(n, seed, rungs)`), and {type(domain).__name__} does not; set it to 0."
-        )
+        setting = f"`demonstrations_per_step` ({settings.demonstrations_per_step}) of the {role}"
+        raise ConfigError(f"{setting} needs `demonstrations`, which {type(domain).__name__} lacks; set it to 0.")
 
     def encoded(n: int, seed: int) -> list[Sample]:
         answers = make(n, seed, tuple(rungs) if rungs else None)

@@ -26,7 +26,6 @@ class RoleLoss:
     """Loss of a role, normalised by the role's sample counts, so that the mix of roles does not scale its updates."""
 
     def __init__(self, objective: Objective, settings: Role, most_moves: int = 1) -> None:
-        """Set up the loss. `most_moves`: largest number of moves of an answer, 1 without moves."""
         self.objective, self.settings, self.most_moves = objective, settings, most_moves
         self.counts = self.measured = Counts()
         step, low, high = settings.entropy_coef_delta, settings.entropy_coef_min, settings.entropy_coef_max
@@ -46,8 +45,7 @@ class RoleLoss:
         return not regularised and self.entropy.target is None and self.entropy.value == 0
 
     def normalise_by(self, counts: Counts, measured: Counts) -> None:
-        """Set the counts that normalise the losses of an optimizer step, and those of the samples that its passes
-        read, over which metrics are means."""
+        """Set the counts that normalise the losses of an optimizer step, and those that normalise its metrics."""
         self.counts, self.measured = counts, measured
 
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -96,11 +94,6 @@ class RoleLoss:
         self._add("loss", loss)
         return loss
 
-    @property
-    def imitates(self) -> bool:
-        """Whether the role trains on replayed samples, whose token accuracy is logged."""
-        return self.objective.replay is not None
-
     def count_accuracy(self, top1_BT: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
         """Add a micro-batch's part of the token accuracy. `top1_BT`: 1 where a token was the most likely one."""
         right = (top1_BT.to(batch["completion_mask"].device) * batch["completion_mask"]).sum()
@@ -110,17 +103,16 @@ class RoleLoss:
         self, logps: torch.Tensor, batch: dict[str, torch.Tensor]
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return log-probs of the sampling policy, (B, T), and the weight by which the objective corrects for a
-        sampler other than the trained model, or None. In a round of one step the current log-probs stand for those of
-        sampling."""
+        sampler other than the trained model, or None."""
         settings, sampler = self.settings, batch.get("sampling_per_token_logps")
         trained = batch.get("old_per_token_logps")
+        old, mode = _behavior(logps, trained), settings.sampler_correction_mode
         if sampler is None:
-            return _behavior(logps, trained), None
+            return old, None
         mask = batch["completion_mask"].to(logps.dtype)
         self._mismatch(logps.detach() if trained is None else trained, sampler, mask, batch.get("sequence"))
         if not settings.sampler_correction:
-            return _behavior(logps, trained), None
-        old, mode = _behavior(logps, trained), settings.sampler_correction_mode
+            return old, None
         if self.objective.sampler_correction == "ratio" and (trained is not None or mode.startswith("sequence")):
             return _behavior(logps, sampler), None
         low, high = settings.sampler_correction_min, settings.sampler_correction_max
@@ -136,9 +128,8 @@ class RoleLoss:
         self._add("sampler_logp_difference", gap.abs().sum() / (self.measured.tokens or 1.0))
         weight = torch.exp(of_completion(gap.sum(1), sequence_B).clamp(-30.0, 30.0))
         self._add("sampler_weight", (weight * first_B(mask, sequence_B)).sum() / (self.measured.sequences or 1.0))
-        largest = _wide(gap.abs().max())
-        known = self._maxima.get("sampler_logp_difference_max")
-        self._maxima["sampler_logp_difference_max"] = largest if known is None else torch.maximum(known, largest)
+        name, largest = "sampler_logp_difference_max", _wide(gap.abs().max())
+        self._maxima[name] = torch.maximum(self._maxima.get(name, largest), largest)
 
     def _add(self, name: str, value: torch.Tensor) -> None:
         value = _wide(value.detach())
@@ -161,7 +152,6 @@ def _wide(value: torch.Tensor) -> torch.Tensor:
 
 
 def _behavior(logps: torch.Tensor, sampled: torch.Tensor | None) -> torch.Tensor:
-    """Return log-probs under the sampling policy: `sampled`, or the current ones if that is None."""
     current = logps.detach()
     # A sampler that could not score a token gives NaN there: that token gets ratio 1, no correction.
     return current if sampled is None else torch.where(torch.isnan(sampled), current, sampled)

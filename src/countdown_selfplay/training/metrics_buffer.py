@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from trl import GRPOTrainer
 
 from ..distributed.processes import Processes
@@ -28,7 +27,6 @@ class RunCounts:
     """Completions generated, by player."""
     tokens: dict[str, int] = field(default_factory=dict)
     """Completion tokens generated, by player."""
-
     turn: int = field(default=0, compare=False)
     """Number of turns begun in the current round, over all players."""
     move: int = field(default=0, compare=False)
@@ -72,10 +70,8 @@ class MetricsBuffer:
         self.trl: Any = trl
         self.processes = processes
         self.rounds: list[dict[str, Any]] = []
-        self.samples: list[dict[str, Any]] = []
-        """Samples of the last round, for samples.jsonl."""
-        self.histogram: list[int] | None = None
-        """Counts per bin of solve rate over the rounds of the last log."""
+        self.samples: list[dict[str, Any]] = []  # of the last round, for samples.jsonl
+        self.histogram: list[int] | None = None  # counts per bin of solve rate over the rounds of the last log
         self.collected: dict[str, Any] = {role: {m: defaultdict(list) for m in ("train", "eval")} for role in roles}
         """Metrics that TRL collects until it logs, by role; "round": those without a role, such as times."""
 
@@ -83,14 +79,11 @@ class MetricsBuffer:
         """Record a value of the current round, which TRL averages at the next log."""
         self.collected["round"]["train"][name].append(value)
 
-    def add(self, metrics: dict[str, Any], samples: list[dict[str, Any]]) -> None:
-        """Add the metrics and samples of a played round."""
-        self.rounds.append(metrics)
-        self.samples = samples
-
     def take(self) -> dict[str, float]:
         """Return the log entry of the rounds since the last log, and begin a new one."""
-        averages, self.histogram = averaged_rounds(self.rounds), summed_histogram(self.rounds)
+        averages = averaged_rounds(self.rounds)
+        histograms = [metrics[HISTOGRAM] for metrics in self.rounds if HISTOGRAM in metrics]
+        self.histogram = [sum(counts) for counts in zip(*histograms, strict=True)] if histograms else None
         for role, modes in self.collected.items():
             if role != "round":
                 averages.update(role_rollout_metrics(role, modes["train"]))
@@ -130,50 +123,27 @@ _COUNT = re.compile(r"round/.+_(proposed|played)")
 
 def averaged_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Return the mean of every scalar metric over the rounds that have it; for counts by axis over all rounds, an
-    absent count being 0. Histograms are left to `summed_histogram`."""
-    names = dict.fromkeys(name for metrics in rounds for name in metrics if name != HISTOGRAM)
-    values = {name: [float(metrics[name]) for metrics in rounds if metrics.get(name) is not None] for name in names}
+    absent count being 0."""
+    values: dict[str, list[float]] = {}
+    for metrics in rounds:
+        for name, value in metrics.items():
+            if name != HISTOGRAM and value is not None:
+                values.setdefault(name, []).append(float(value))
     return {
         name: math.fsum(entries) / (len(rounds) if _COUNT.fullmatch(name) else len(entries))
         for name, entries in values.items()
-        if entries
     }
-
-
-def summed_histogram(rounds: Sequence[Mapping[str, Any]]) -> list[int] | None:
-    """Return the counts per bin of solve rate over the rounds, or None if no round played a conjectured problem."""
-    histograms = [metrics[HISTOGRAM] for metrics in rounds if HISTOGRAM in metrics]
-    return [sum(counts) for counts in zip(*histograms, strict=True)] if histograms else None
-
-
-def truncated_rows(
-    ids_BT: torch.Tensor,
-    mask_BT: torch.Tensor,
-    texts: Sequence[str],
-    ends: Collection[int],
-    stops: Sequence[str],
-    limit: int,
-) -> list[bool]:
-    """Return for each completion whether the token limit cut it: it has `limit` tokens, the last is not an end token,
-    and it contains no stop string. `mask_BT` is 1 on a completion's tokens, which come first. TRL misses stop strings:
-    it counts a row that ended on one in its last column as cut, and includes the padding in lengths."""
-    lengths = mask_BT.sum(1).tolist()
-    last = ids_BT.gather(1, (mask_BT.sum(1, keepdim=True) - 1).clamp(min=0).to(ids_BT.dtype)).squeeze(1).tolist()
-    return [
-        length >= limit and token not in ends and not any(stop in text for stop in stops)
-        for length, token, text in zip(lengths, last, texts, strict=True)
-    ]
 
 
 def role_rollout_metrics(role: str, collected: Mapping[str, list[float]]) -> dict[str, float]:
     """Return `prover/rewards/<function>` from TRL's metrics of the prover's rollouts, {} for other roles. Means of
     several turns are weighted by the samples that each function scored (`rewards/<function>/count`). TRL's lengths are
-    left out, because they misread stop strings (`truncated_rows`)."""
+    left out, because they misread stop strings (`truncated_rows` in round.py)."""
     logs = {}
     for name, means in collected.items():
         function = name.removesuffix("/mean")
         counts = collected.get(f"{function}/count", ())
         if role == "prover" and name.startswith("rewards/") and name != function and any(counts):
-            turns = zip(reversed(means), reversed(counts), strict=False)  # a mean of an older checkpoint has no count
+            turns = zip(means, counts, strict=True)
             logs[f"{role}/{function}"] = math.fsum(mean * count for mean, count in turns if count) / sum(counts)
     return logs

@@ -45,9 +45,9 @@ def settled_for(args: JointSelfPlayConfig, game: Any, peft_config: Any) -> Joint
         args = copy.copy(args)
         args.policy_sharing = "lora"
         check_sharing(args)
-    if game is None and args.game is None:
-        raise ConfigError("`game` (None) says that the trainer is given a game; pass it, or name one of GAMES.")
     if game is None:
+        if args.game is None:
+            raise ConfigError("`game` (None) says that the trainer is given a game; pass it, or name one of GAMES.")
         return args
     refuse_class("game", game)
     check_game(f"`game` ({type(game).__name__})", game)
@@ -59,16 +59,13 @@ def game_of(
 ) -> Game:
     """Return `game`, or else the game that `args` names. Raises ConfigError if game or proposer does not support the
     run or the domain. `conjecturer_reward`: a callable or a name that replaces the reward in `args`."""
-    entry = game_class(str(args.game)) if game is None else game
-    if game is None and entry.from_config is not None:
+    if game is None and (from_config := game_class(str(args.game)).from_config) is not None:
         reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
-        made = entry.from_config(args, reward=reward)
+        made = from_config(args, reward=reward)
     else:
         if conjecturer_reward is not None:
-            raise ConfigError(
-                f"`conjecturer_reward` ({conjecturer_reward!r}) is not read by a game of your own; give it to the "
-                "game, such as ProposeAndSolve(reward=...), and leave it out."
-            )
+            cure = "give it to the game, such as ProposeAndSolve(reward=...)"
+            raise ConfigError(f"`conjecturer_reward` ({conjecturer_reward!r}) is not read by your own game; {cure}.")
         made = GAMES.make(str(args.game), args.game_arguments) if game is None else game
         checks: dict[str, Any] = {"proposer": check_proposer, "guide": check_guide}
         for kind, check in checks.items():
@@ -89,10 +86,8 @@ def conjecturer_reward_of(args: JointSelfPlayConfig, given: ConjecturerReward | 
     if isinstance(given, str):
         return make_conjecturer_reward(given or args.conjecturer_reward, {} if given else args.reward_arguments)
     if not callable(given):
-        raise ConfigError(
-            f"`conjecturer_reward` ({given!r}) must be a callable (solve_rate_P, ctx) -> reward_P, or a name in "
-            "CONJECTURER_REWARDS."
-        )
+        allowed = "a callable (solve_rate_P, ctx) -> reward_P, or a name in CONJECTURER_REWARDS"
+        raise ConfigError(f"`conjecturer_reward` ({given!r}) must be {allowed}.")
     takes_context(given)
     return given
 
@@ -125,7 +120,7 @@ def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGu
         if declared_metric is None:
             raise ConfigError(
                 f"`guard_trips` names '{name}', which no round of this run logs.{suggestion(name, sorted(names))} "
-                "docs/metrics.md lists the metrics; times and evaluations are not among those that the guard sees."
+                "docs/metrics.md lists them; the guard sees no times and no evaluations."
             )
         declared += [] if name in names else [declared_metric]
         trips[name] = bounds
@@ -143,10 +138,8 @@ def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
     ranges = {one: args.trips.get(f"{one}/parseable_rate", paper) for one in players}
     for one, (low, high) in ranges.items():
         if low > 1 or high < 1:
-            raise ConfigError(
-                f"`guard_trips` of '{one}/parseable_rate' ({low:g} to {high:g}) must be [low, null] with a share as "
-                "low end: guard_scope=conjecturer looks at nothing else of it."
-            )
+            allowed = "must be [low, null] with a share as low end under guard_scope=conjecturer"
+            raise ConfigError(f"`guard_trips` of '{one}/parseable_rate' ({low:g} to {high:g}) {allowed}.")
     return ConjecturerGuard({one: low for one, (low, _) in ranges.items()})
 
 
@@ -163,18 +156,13 @@ def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:
         longest = args.solver.max_completion_length
         shaping = (args.length_penalty, args.added_overlong, longest, args.length_penalty_floor)
         given = functions = default_reward_funcs(f"{name_of(domain)}_reward", *shaping)
-    elif any(charges.values()):
-        name = next(name for name, charge in charges.items() if charge)
-        raise ConfigError(
-            f"`{name}` ({getattr(args, name)}) is added to the default rewards only; add make_{name}(...) to your "
-            "reward_funcs and leave it unset."
-        )
+    elif name := next((name for name, charge in charges.items() if charge), ""):
+        cure = f"add make_{name}(...) to your reward_funcs and leave it unset"
+        raise ConfigError(f"`{name}` ({getattr(args, name)}) is added to the default rewards only; {cure}.")
     weights = args.reward_weights
     if weights is not None and (len(weights) != len(functions) or not all(map(is_number, weights))):
-        raise ConfigError(
-            f"`reward_weights` ({weights}) must hold one finite number for each of the {len(functions)} reward "
-            "functions; leave it unset to add them up."
-        )
+        allowed = f"one finite number for each of the {len(functions)} reward functions"
+        raise ConfigError(f"`reward_weights` ({weights}) must hold {allowed}; leave it unset to add them up.")
     return given
 
 
@@ -190,32 +178,24 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
         if isinstance(row["prompt"], list)
     ]
     if chats and not getattr(tokenizer, "chat_template", None):
-        cure = "set `tokenizer.chat_template`, or take plain text (reasoning_gym: domain_kwargs prompt=text)."
+        cure = "set `tokenizer.chat_template`, or take plain text (reasoning_gym: domain_kwargs prompt=text)"
         if "prover_prompt" in description:
-            cure = (
-                "set both to compact (the embedded model and what was warm-started from it), or "
-                "prover_prompt=tinyzero and conjecturer_prompt=completion."
-            )
-        raise PromptError(
-            f"{' and '.join(chats)} {'holds' if len(chats) == 1 else 'hold'} a chat, and the tokenizer has no chat "
-            f"template; {cure}"
-        )
+            cure = "set both to compact (embedded models), or prover_prompt=tinyzero and conjecturer_prompt=completion"
+        hold = "holds" if len(chats) == 1 else "hold"
+        raise PromptError(f"{' and '.join(chats)} {hold} a chat, and the tokenizer has no chat template; {cure}.")
     if tokenizer.eos_token_id is None and tokenizer.pad_token_id is None:
-        raise ConfigError(
-            "The tokenizer names neither an end nor a padding token (`eos_token`, `pad_token`); set one, or no text "
-            "ends and no batch can be padded."
-        )
+        raise ConfigError("The tokenizer has neither `eos_token` nor `pad_token`; set one: it ends and pads texts.")
     if tokenizer("1")["input_ids"][-1:] == [tokenizer.eos_token_id]:
         raise ConfigError(
-            f"The tokenizer puts its end token ({tokenizer.eos_token!r}) behind every text, so that a prompt is over "
-            "before it is answered; set add_eos_token=false in its tokenizer_config.json."
+            f"The tokenizer puts its end token ({tokenizer.eos_token!r}) behind every text, also behind prompts; set "
+            "add_eos_token=false in its tokenizer_config.json."
         )
     for settings in args.all_roles.values():
         check_stop_strings(tokenizer, settings.stops(domain))
     if args.log_completions and 0 < len(chats) < len(examples):
         raise ConfigError(
-            "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; "
-            "leave it unset: samples.jsonl in the run folder holds examples of both."
+            "`log_completions` (True) cannot hold chats and texts in one table; leave it unset: samples.jsonl in the "
+            "run folder has examples of both."
         )
     critics = {*args.configured_kinds} - {*FLAT, "guide"}  # a guide samples once
     prompts = example_prompts(domain, examples, dialogues=bool(critics))
@@ -225,21 +205,25 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
     return made
 
 
-def check_ids(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> None:
-    """Raise ConfigError if a role's model has no embedding for a token id of the prompts, settings or tokenizer."""
+def end_tokens(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> list[int]:
+    """Return the ids of the tokens that end a completion of any role, including the end of a chat turn. Raises
+    ConfigError if a role's model has no embedding for a token id of the prompts, settings or tokenizer."""
     prompts = [row["prompt"] for row in example_rows(domain, bool(args.players_of("conjecturer")), rows).values()]
+    chat = any(isinstance(prompt, list) for prompt in prompts)
     used = {i for prompt in prompts for i in prompt_ids(tokenizer, prompt)}
-    named = [i for i in (tokenizer.pad_token_id, tokenizer.eos_token_id) if i is not None]
+    used |= {i for i in (tokenizer.pad_token_id, tokenizer.eos_token_id) if i is not None}
+    largest, ends = max(used), list[int]()
     for role in policies.roles:
         with policies.active(role):
             count = policies.module.get_input_embeddings().num_embeddings
+            ends += end_token_ids(policies.module, tokenizer, chat)
         check_token_ids(check_generation_kwargs(args.generation_kwargs), count)
-        if (largest := max([*used, *named])) >= count:
+        if largest >= count:
             raise ConfigError(
-                f"The tokenizer gives {tokenizer.convert_ids_to_tokens(largest)!r} the id {largest}, and the model of "
-                f"{role} has embeddings for {count} tokens; pass the tokenizer that belongs to the model, or save it "
-                "after `resize_token_embeddings`."
+                f"The model of {role} has embeddings for {count} tokens, and the tokenizer gives "
+                f"{tokenizer.convert_ids_to_tokens(largest)!r} the id {largest}; pass the model's own tokenizer."
             )
+    return list(dict.fromkeys(ends))
 
 
 def warn_of_lost_steps(policies: PolicySet, learning_rate: float) -> None:
@@ -254,18 +238,7 @@ def warn_of_lost_steps(policies: PolicySet, learning_rate: float) -> None:
                 kept, whole = kept + int(moved.sum()), whole + some.numel()
     if kept < 0.5 * whole:
         logger.warning(
-            "The weights are in bfloat16, and a step of learning_rate %g moves about %.0f%% of them: the others round "
-            "to what they were. Set dtype=float32 (with bf16=true for the passes), or a higher rate.",
+            "The weights are in bfloat16: a step of learning_rate %g moves about %.0f%% of them; the rest rounds "
+            "back. Set dtype=float32 (with bf16=true for the passes), or a higher rate.",
             learning_rate, 100 * kept / whole,
         )  # fmt: skip
-
-
-def end_tokens(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> list[int]:
-    """Return the ids of the tokens that end a completion of any role, including the end of a chat turn."""
-    examples = example_rows(domain, bool(args.players_of("conjecturer")), rows)
-    chat = any(isinstance(row["prompt"], list) for row in examples.values())
-    ids: list[int] = []
-    for role in policies.roles:
-        with policies.active(role):
-            ids += end_token_ids(policies.module, tokenizer, chat)
-    return list(dict.fromkeys(ids))

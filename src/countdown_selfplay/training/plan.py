@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from types import MappingProxyType
 
 import numpy as np
@@ -48,11 +48,6 @@ class Sample:
         return len(self.completion)
 
     @property
-    def length(self) -> int:
-        """Number of tokens of prompt and completion."""
-        return len(self.prompt) + len(self.completion)
-
-    @property
     def credited(self) -> bool:
         """Whether the sample has credit: a nonzero advantage or a place in the supervised term."""
         return self.imitated or (self.trained and self.advantage != 0)
@@ -72,10 +67,8 @@ def samples_of(turns: Iterable[Turn], round_: int, first: int = 0) -> list[Sampl
         rows: list[list[Sample]] = [[] for _ in range(count)]
         for rollout, answers in parts:
             for i, (prompt, completion, logps) in zip(answers, _tokens(rollout), strict=True):
-                group, answer = first + i // turn.group, first + i
-                rows[i].append(
-                    Sample(prompt, completion, credit[i], group, answer, selected[i], imitated[i], logps, round_)
-                )
+                marks = (first + i // turn.group, first + i, selected[i], imitated[i])
+                rows[i].append(Sample(prompt, completion, credit[i], *marks, logps, round_))
         samples += [sample for row_samples in rows for sample in row_samples]
         first += count
     return samples
@@ -207,7 +200,7 @@ def equal_steps(samples: Sequence[Sample], steps: int, seed: int) -> list[list[S
     if steps == 1:
         return [list(samples)]
     answers = by_answer(samples)
-    units = list(map(list, answers)) if len(answers) % steps else _units(answers, len(answers) // steps)
+    units = answers if len(answers) % steps else _units(answers, len(answers) // steps)
     return _drawn(units, [len(units) * i // steps for i in range(steps + 1)], seed)
 
 
@@ -222,22 +215,22 @@ def filled_steps(samples: Sequence[Sample], size: int, most: int, seed: int) -> 
     return _drawn(units, [*range(0, len(units), each), len(units)], seed)
 
 
-def _drawn(units: Sequence[Sequence[Sample]], ends: Sequence[int], seed: int) -> list[list[Sample]]:
+def _drawn(units: list[list[Sample]], ends: Sequence[int], seed: int) -> list[list[Sample]]:
     """Shuffle the units by `seed`, and split them at `ends` (0 and the number of units included)."""
     order = list(range(len(units)))
     random.Random(seed).shuffle(order)
     return [[sample for i in sorted(order[a:b]) for sample in units[i]] for a, b in pairwise(ends)]
 
 
-def _units(answers: Sequence[Sequence[Sample]], size: int) -> list[list[Sample]]:
+def _units(answers: list[list[Sample]], size: int) -> list[list[Sample]]:
     """Return the units that a step contains whole: groups, if all have one size that divides `size`, else answers."""
-    groups: dict[int, list[Sequence[Sample]]] = {}
+    groups: dict[int, list[list[Sample]]] = {}
     for answer in answers:
         groups.setdefault(answer[0].group, []).append(answer)
     sizes = {len(group) for group in groups.values()}
     if len(sizes) == 1 and size % min(sizes) == 0:
         return [[sample for answer in group for sample in answer] for group in groups.values()]
-    return [list(answer) for answer in answers]
+    return answers
 
 
 @dataclass(frozen=True)
@@ -260,7 +253,7 @@ class Room:
         episodes = len(answers) < len(samples)
 
         def length(answer: Sequence[Sample]) -> int:
-            return max(sample.length if episodes else sample.tokens for sample in answer)
+            return max(sample.tokens + (len(sample.prompt) if episodes else 0) for sample in answer)
 
         def part(answer: Sequence[Sample]) -> tuple[int, bool]:
             return answer[0].group, answer[0].advantage != 0
@@ -313,14 +306,14 @@ def group_tokens(samples: Sequence[Sample]) -> Counter[int]:
 
 def side_by_side(passes: Sequence[Pass]) -> list[Pass]:
     """Combine the i-th micro-batches of all players into one pass; those without a gradient separately."""
-    by_role: dict[tuple[str, bool], list[Pass]] = {}
-    for one in passes:
-        by_role.setdefault((one.role, one.graph), []).append(one)
     result = []
     for graph in (True, False):
-        columns = [col for (_, with_graph), col in by_role.items() if with_graph == graph]
-        for i in range(max(map(len, columns), default=0)):
-            result.append(Pass(tuple(part for col in columns if i < len(col) for part in col[i].parts), graph))
+        by_role: dict[str, list[Pass]] = {}
+        for one in passes:
+            if one.graph == graph:
+                by_role.setdefault(one.role, []).append(one)
+        for beside in zip_longest(*by_role.values()):
+            result.append(Pass(tuple(part for one in beside if one is not None for part in one.parts), graph))
     return result
 
 

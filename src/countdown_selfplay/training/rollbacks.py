@@ -94,19 +94,16 @@ class Training:
         healthy, done = processes.together(last_healthy)
         if healthy is None or done >= args.guard_max_rollbacks:
             alert(args, processes.main, "The run has collapsed", f"{seen}.", "error")
+        advice = rollback.trip.advice
         if healthy is None:
-            raise CollapseError(
-                f"{seen}. There is no healthy checkpoint to go back to; set save_strategy and save_steps."
-            )
+            cure = "set save_strategy and save_steps"
+            raise CollapseError(f"{seen}. There is no healthy checkpoint to go back to; {cure}.")
         if done >= args.guard_max_rollbacks:
-            raise CollapseError(
-                f"{seen}. {done} rollbacks did not help; the last healthy checkpoint is {healthy}. "
-                f"{rollback.trip.advice}, or raise guard_max_rollbacks."
-            )
+            kept = f"{done} rollbacks did not help; the last healthy checkpoint is {healthy}"
+            raise CollapseError(f"{seen}. {kept}. {advice}, or raise guard_max_rollbacks.")
         logger.warning(f"{seen}. Rolling back to {healthy} (rollback {done + 1} of {args.guard_max_rollbacks}).")
-        back = f"{seen}. {rollback.trip.advice}." if rollback.trip.advice else f"{seen}."
         name = f"checkpoint-{step_in(healthy)}"
-        alert(args, processes.main, f"Rolled back to {name}", back)
+        alert(args, processes.main, f"Rolled back to {name}", f"{seen}. {advice}." if advice else f"{seen}.")
         record = {
             "step": rollback.step,
             "trip": str(rollback.trip),
@@ -144,17 +141,14 @@ class Training:
         would play one more round. Raises CheckpointError under engines other than ddp."""
         message = f"{folder} is at round {step} and the run ends at round {rounds}"
         if self.store.engine.name != "ddp":
-            raise CheckpointError(
-                f"{message}: nothing is left to train; raise max_steps (or num_train_epochs), or use the exported "
-                "policies."
-            )
+            cure = "raise max_steps (or num_train_epochs), or use the exported policies"
+            raise CheckpointError(f"{message}: nothing is left to train; {cure}.")
         logger.warning("%s: nothing is left to train.", message)
         self.trl._load_from_checkpoint(str(folder))  # as the Trainer itself does in one process or under DDP
         self.trl.state = TrainerState.load_from_json(str(folder / "trainer_state.json"))
         return TrainOutput(step, 0.0, {})
 
     def _take_best(self) -> None:
-        """Load the best checkpoint's weights, for all policies, under load_best_model_at_end."""
         best = self.trl.state.best_model_checkpoint
         if self.args.load_best_model_at_end and best is not None:
             by, reached = self.args.metric_for_best_model, self.trl.state.best_metric

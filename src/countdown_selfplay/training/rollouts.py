@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -47,27 +46,24 @@ def in_float32(engine: Engine) -> Iterator[None]:
         yield
 
 
-@dataclass(eq=False)
 class Rollouts:
     """Sampler and scorer of the turns of all players."""
 
-    trl: Any
-    """GRPOTrainer whose generation and reward functions are used; its `_calculate_rewards` calls `rewards`."""
-    context: SamplingContext
-    engine: Engine
-    sampler: Sampler
-    buffer: MetricsBuffer
-    domain: Any
-    learners: Mapping[str, Learner]
-    _judged: list[Any] | None = None
-    """Problems of the completions that are being sampled."""
-    _verdicts: list[Any] | None = None
-    """Verdicts on the episodes that `score_episodes` is scoring."""
-    _captured: Any = None
-    """Texts, verdicts and summed rewards of the last completions."""
-
-    def __post_init__(self) -> None:
+    def __init__(self, trl: Any, context: SamplingContext) -> None:
+        """Take over the trainer's parts. `trl`: GRPOTrainer whose `_calculate_rewards` calls `rewards`."""
+        self.trl, self.context = trl, context
+        self.engine: Engine = trl.engine
+        self.sampler: Sampler = trl.sampler
+        self.buffer: MetricsBuffer = trl.buffer
+        self.learners: Mapping[str, Learner] = trl.learners
+        self.domain = trl.domain
         self.in_moves = in_moves(self.domain)
+        self._judged: list[Any] | None = None
+        """Problems of the completions that are being sampled."""
+        self._verdicts: list[Any] | None = None
+        """Verdicts on the episodes that `score_episodes` is scoring."""
+        self._captured: Any = None
+        """Texts, verdicts and summed rewards of the last completions."""
 
     @contextmanager
     def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:
@@ -102,10 +98,8 @@ class Rollouts:
         if self._judged is not None:
             verdicts = list(self.domain.verify(texts, self._judged))
             if len(verdicts) != len(texts):
-                raise GameError(
-                    f"`verify` of {type(self.domain).__name__} returned {len(verdicts)} verdicts for {len(texts)} "
-                    "completions; it must return one for each, in their order."
-                )
+                returned = f"{len(verdicts)} verdicts for {len(texts)} completions"
+                raise GameError(f"`verify` of {type(self.domain).__name__} returned {returned}; return one for each.")
         if verdicts is None:
             per_func = torch.zeros(len(prompts) * processes.world, len(self.trl.reward_funcs)).to(processes.device)
         else:
@@ -124,7 +118,9 @@ class Rollouts:
         start, trl, context = time.perf_counter(), self.trl, self.context
         key = (context.args.seed, "rollout", *context.key(), role, context.processes.rank)
         with self.acting_as(role, n, problems), private_generator(context.processes.device, *key):
-            scored_again = trl.use_vllm or self._scored_again(role)
+            learner, beta = self.learners.get(role), context.roles[role].beta
+            # Whether a pass before the optimizer step must compute log-probs of the samples.
+            scored_again = trl.use_vllm or beta > 0 or learner is None or learner.objective.reads_behavior
             module = self.engine.policies.module
             bare = self.engine.name == "ddp" and self.engine.wrapped() is module
             with _trl.quick_turn(module, bare), nullcontext() if scored_again else self._unscored():
@@ -138,32 +134,25 @@ class Rollouts:
             if not scored_again:
                 tensors.pop("old_per_token_logps", None)
             mask_after_stops(tensors, texts, context.stops(role), context.tokenizer.pad_token_id)
-            if role in self.learners and context.roles[role].beta > 0:
+            if learner is not None and beta > 0:
                 with self.engine.policies.reference(role, self.engine.wrapped()) as reference:
                     tensors["ref_per_token_logps"] = self.log_probs(reference, tensors)
             penalty_B = self._kl_penalty(role, tensors)
         self.buffer.record(f"time/rollout_{role}", time.perf_counter() - start)
         return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B), logs
 
-    def _scored_again(self, role: str) -> bool:
-        """Return whether a pass before the optimizer step must compute log-probs of the role's samples."""
-        learner = self.learners.get(role)
-        reads = learner is None or learner.objective.reads_behavior
-        return bool(reads) or self.context.roles[role].beta > 0
-
     @contextmanager
     def _unscored(self) -> Iterator[None]:
         """Skip inside the block the forward pass by which TRL scores samples again if a round has several steps."""
-        name, methods = "_get_per_token_logps_and_entropies", vars(self.trl)
-        methods[name] = lambda _, ids, mask, n, **kw: (
-            torch.full((len(ids), n), torch.nan, device=ids.device),
-            None,
-            None,
-        )
+
+        def unknown(_: Any, ids: torch.Tensor, mask: torch.Tensor, n: int, **kwargs: Any) -> tuple[Any, None, None]:
+            return torch.full((len(ids), n), torch.nan, device=ids.device), None, None
+
+        self.trl._get_per_token_logps_and_entropies = unknown
         try:
             yield
         finally:
-            del methods[name]
+            del self.trl._get_per_token_logps_and_entropies
 
     def score_episodes(self, episodes: Episodes, rows: list[dict[str, Any]]) -> dict[str, Any]:
         """Reward this process's episodes by TRL's reward functions, which get an episode's transcript as the
@@ -178,16 +167,14 @@ class Rollouts:
         if processes.world > 1:
             fill = next(one for one in processes.gather([mine[:1]]) if one)
             mine += [fill] * (most - count)
-        judged_problems, texts, verdicts = (list(part) for part in zip(*mine, strict=True))
-        prompts = [row["prompt"] for row in judged_problems]
+        inputs, texts, verdicts = (list(part) for part in zip(*mine, strict=True))
+        prompts = [row["prompt"] for row in inputs]
         chat = not isinstance(prompts[0], str)
         completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else texts
         collected = self.buffer.collected[role]
         ours = {"_metrics": collected, "_logs": logs}
         with _trl.swapped(self.trl, ours), _trl.swapped(self, {"_verdicts": verdicts}):
-            per_func = self.trl._calculate_rewards(
-                judged_problems, prompts, completions, [[] for _ in judged_problems]
-            )
+            per_func = self.trl._calculate_rewards(inputs, prompts, completions, [[] for _ in inputs])
         episodes.rewards_B = self._captured[2][:count]
         logs["prompt"], logs["completion"] = processes.gather([str(p) for p in prompts]), processes.gather(texts)
         for i, name in enumerate(self.trl.reward_func_names):
@@ -225,9 +212,8 @@ class Rollouts:
             size = min(size, max(args.max_tokens_per_micro_batch // widest, 1))
         prompts, lengths = [width] * len(ids), [length] * len(ids)
         if length > SHORT:
-            prompts, lengths = torch.stack(
-                [tensors[f"{part}_mask"].sum(1) for part in ("prompt", "completion")]
-            ).tolist()
+            masks = tensors["prompt_mask"], tensors["completion_mask"]
+            prompts, lengths = torch.stack([part_BT.sum(1) for part_BT in masks]).tolist()
         order = list(range(len(ids)))
         if not self.engine.policies.shares_prompts:
             order.sort(key=lambda row: lengths[row], reverse=True)
@@ -255,10 +241,9 @@ def completion_table(
     order: Sequence[str],
     gather: Callable[[list[Any]], list[Any]],
 ) -> dict[str, Any]:
-    """Return the round's completions of all processes in TRL's log format, by role (`order`) and turn. `logs`: rollout
-    id -> TRL's logs. All processes call it. `reward` is the credited reward (NaN: not measured) and `advantages` the
-    credit, in place of TRL's GRPO values; columns of reward functions are NaN for samples that were not verified.
-    Padding samples are left out."""
+    """Return the round's completions of all processes in TRL's log format, by role (`order`) and turn, without padding
+    samples. `logs`: rollout id -> TRL's logs. All processes call it. `reward` is the credited reward (NaN: not
+    measured) and `advantages` the credit; columns of reward functions are NaN for samples that were not verified."""
     table = _trl.empty_logs()
     sampled = [(turn, log) for turn in turns if (log := logs.get(id(turn.rollout))) and log["prompt"]]
     sampled.sort(key=lambda pair: order.index(pair[0].rollout.role))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, cast
 
 import torch
@@ -17,7 +17,7 @@ from ..errors import ConfigError, GameError, RewardError
 from ..objectives.base import Objective, checked_advantages, selected
 from ..random_state import seed_from
 from ..rewards.prover.length import overlong_charges
-from .metrics_buffer import RunCounts, truncated_rows
+from .metrics_buffer import RunCounts
 from .progress import progress_along
 from .rollouts import Rollouts
 
@@ -74,21 +74,18 @@ class PlayedRound:
         settings = self._settings(role)
         n = settings.num_generations if n is None else n
         if problems is not None and len(problems) != len(rows):
-            raise GameError(
-                f"The game samples {len(rows)} rows of the {role} with {len(problems)} problems; pass one each."
-            )
-        rows = list(rows)
+            asked = f"{len(rows)} rows of the {role} with {len(problems)} problems"
+            raise GameError(f"The game samples {asked}; pass one each.")
         self.counts.turn += 1  # on every process, also without rows
         self.counts.move = 0
         if problems is not None and self.sampler.in_moves:
-            return self._play_out(role, rows, n, list(problems))
-        return self._sampled(role, rows, n, problems)
+            return self._play_out(role, list(rows), n, list(problems))
+        return self._sampled(role, list(rows), n, problems)
 
     def progress(self, rollout: Rollout, weights_B: torch.Tensor | None = None) -> torch.Tensor | None:
         return progress_along(self.sampler, rollout, weights_B)
 
     def _play_out(self, role: str, rows: list[Row], n: int, problems: list[Any]) -> Episodes:
-        """Play episodes move by move, all processes in step; the reward functions score each episode at its end."""
         self.episodic.add(role)
 
         def sample(move: int, rows: list[Row], n: int) -> Rollout:
@@ -108,14 +105,12 @@ class PlayedRound:
         return played
 
     def _sampled(self, role: str, rows: list[Row], n: int, problems: Sequence[Any] | None) -> Rollout:
-        most = len(rows)
-        if self.world > 1:  # all processes generate the same number of rows
-            counts = self.gather([len(rows)])
-            most = max(counts)
+        counts = self.gather([len(rows)])
+        most = max(counts)  # all processes generate the same number of rows
         if most == 0:
             return Rollout(role, [], [], n, None if problems is None else [])
         prompts, judged = rows, None if problems is None else list(problems)
-        if self.world > 1 and min(counts) < most:
+        if min(counts) < most:
             fill = next(one for one in self.gather([(rows[:1], (judged or [])[:1])]) if one[0])
             prompts = rows + fill[0] * (most - len(rows))
             judged = None if judged is None else judged + fill[1] * (most - len(judged))
@@ -148,8 +143,8 @@ class PlayedRound:
         objective = None if learner is None else learner.objective
         settings, overlong_B = self._settings(rollout.role), None
         if settings.soft_overlong and rollout.texts:
-            lengths = token_counts(rollout)
-            overlong_B = overlong_charges(lengths, settings.soft_overlong, settings.max_completion_length)
+            limit = settings.max_completion_length
+            overlong_B = overlong_charges(token_counts(rollout), settings.soft_overlong, limit)
         on = settings.overlong_on
         turn = credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group, overlong_B, on)
         if imitate_B is not None and objective is not None and settings.sft_coef:
@@ -170,11 +165,10 @@ class PlayedRound:
         for rollout in self.rollouts[role]:
             if not rollout.texts:
                 continue
-            mask = rollout.tensors["completion_mask"]
-            cut = truncated_rows(rollout.tensors["completion_ids"], mask, rollout.texts, ends, stops, limit)
-            answers += 0 if id(rollout) in self.later else mask.size(0)
-            moves, tokens, truncated = moves + mask.size(0), tokens + float(mask.sum()), truncated + sum(cut)
-            longest = max(longest, int(mask.sum(1).max()))
+            lengths = token_counts(rollout)
+            answers += 0 if id(rollout) in self.later else len(lengths)
+            moves, tokens, longest = moves + len(lengths), tokens + sum(lengths), max(longest, *lengths)
+            truncated += sum(truncated_rows(rollout, ends, stops, limit))
         answers, moves, tokens, truncated = context.processes.total([answers, moves, tokens, truncated])
         self.counts.count(role, int(answers), int(tokens))
         if not answers:
@@ -188,19 +182,13 @@ class PlayedRound:
 
     def check(self, result: RoundResult, game: object) -> None:
         """Raise GameError unless `result` is a RoundResult whose turns were sampled in this round."""
-        turns = result.turns if isinstance(result, RoundResult) else [result]
-        wrong = [turn for turn in turns if not isinstance(turn, Turn)]
-        if wrong:
-            raise GameError(
-                f"`play` of {type(game).__name__} returned a {type(wrong[0]).__name__}; it must return a RoundResult "
-                "whose turns are what round.credit returned."
-            )
-        for turn in turns:
+        cure = "return a RoundResult with what round.credit made of this round's rollouts"
+        for turn in result.turns if isinstance(result, RoundResult) else [result]:
+            if not isinstance(turn, Turn):
+                raise GameError(f"`play` of {type(game).__name__} returned a {type(turn).__name__}; {cure}.")
             if turn.rollout.texts and id(turn.rollout) not in self.logs:
-                raise GameError(
-                    f"The game returned a turn of the {turn.rollout.role} that was not sampled in this round "
-                    f"({self.index}); return what round.credit made of this round's rollouts."
-                )
+                other = f"a turn of the {turn.rollout.role} that was not sampled in this round ({self.index})"
+                raise GameError(f"`play` of {type(game).__name__} returned {other}; {cure}.")
 
 
 def _repeated(items: Sequence[Any] | None, times: int) -> Any:
@@ -238,23 +226,17 @@ def credit(
     charged_B = rewards_B if rollout.penalty_B is None else rewards_B - rollout.penalty_B.to(rewards_B)
     if torch.isinf(charged_B).any():
         row = int(torch.isinf(charged_B).nonzero()[0])
-        raise RewardError(
-            f"The game's reward of the {rollout.role}'s sample {row} is {float(charged_B[row])}; a reward must be a "
-            "finite number, or NaN for a sample that was not measured."
-        )
+        seen = f"The game's reward of the {rollout.role}'s sample {row} is {float(charged_B[row])}"
+        raise RewardError(f"{seen}; it must be a finite number, or NaN for a sample that was not measured.")
+    split = f"The game credits {count} samples of the {rollout.role} in groups of {group}"
     if count % group:
-        raise ConfigError(
-            f"The game credits {count} samples of the {rollout.role} in groups of {group}; pass a `group` that "
-            "divides them."
-        )
+        raise ConfigError(f"{split}; pass a `group` that divides them.")
     if objective is None:
         return Turn(rollout, torch.zeros(count), rewards_B, group=group)
-    needed = objective.needs_samples
-    if group < needed:
+    if group < objective.needs_samples:
         raise ConfigError(
-            f"The {rollout.role}'s objective ({type(objective).__name__}) needs groups of at least {needed} samples, "
-            f"and the game credits it in groups of {group}; sample more per row, pass credit(..., group=...), or use "
-            "an objective without a baseline, such as reinforce or rest."
+            f"{split}, and its objective ({type(objective).__name__}) needs at least {objective.needs_samples}; "
+            "sample more per row, pass credit(..., group=...), or use reinforce or rest, which have no baseline."
         )
     rewards_PG = charged_B.reshape(-1, group)
     correct_PG = None
@@ -292,10 +274,8 @@ def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype)
     """Return the game's `values` as a tensor (B) of `dtype`. Raises RewardError if their number is not B."""
     tensor = torch.as_tensor(values).to(dtype)
     if tensor.shape != (len(rollout.texts),):
-        raise RewardError(
-            f"The game credits the {rollout.role} with {what} of shape {tuple(tensor.shape)} for "
-            f"{len(rollout.texts)} samples; pass one per sample, in the order of rollout.texts."
-        )
+        seen = f"{what} of shape {tuple(tensor.shape)} for {len(rollout.texts)} samples"
+        raise RewardError(f"The game credits the {rollout.role} with {seen}; pass one per sample, in their order.")
     return tensor
 
 
@@ -308,3 +288,15 @@ def token_counts(rollout: Rollout) -> list[int]:
         for episode, count in zip(index, token_counts(move) if index else [], strict=True):
             counts[episode] = max(counts[episode], count)
     return counts
+
+
+def truncated_rows(rollout: Rollout, ends: Collection[int], stops: Sequence[str], limit: int) -> list[bool]:
+    """Return for each completion whether the token limit cut it: it has `limit` tokens, the last is not an end token,
+    and it contains no stop string. TRL misses stop strings: it counts a row that ended on one in its last column as
+    cut, and includes the padding in lengths."""
+    ids_BT, lengths_B = rollout.tensors["completion_ids"], rollout.tensors["completion_mask"].sum(1)
+    last = ids_BT.gather(1, (lengths_B - 1).clamp(min=0)[:, None].to(ids_BT.dtype)).squeeze(1).tolist()
+    return [
+        length >= limit and token not in ends and not any(stop in text for stop in stops)
+        for length, token, text in zip(lengths_B.tolist(), last, rollout.texts, strict=True)
+    ]

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -17,7 +16,6 @@ from ..contract.domain import Row
 from ..contract.game import Game
 from ..contract.round import RoundResult, Turn, mean_reward
 from ..distributed.ddp import Engine
-from ..distributed.processes import Processes
 from ..policies.forward import Watched
 from ..policies.mixed_adapters import MixedRows
 from ..random_state import seed_from
@@ -51,8 +49,7 @@ class RoundLoop:
 
     def play(self, rows: list[Row]) -> list[Step]:
         """Play one round on the anchors in `rows`, equal on all processes; return its optimizer steps."""
-        start = time.perf_counter()
-        played = self.begin(rows)
+        start, played = time.perf_counter(), self.begin(rows)
         # Propose, admit, solve, reward, credit: games/propose_and_solve.py, or another game.
         game: Game = self.trl.game
         result = game.play(played, [played.domain.problem(row, i) for i, row in enumerate(rows)])
@@ -61,8 +58,8 @@ class RoundLoop:
         for role in played.rollouts:
             metrics |= played.generated(role)
         if self.args.log_completions:
-            logs = completion_table(result.turns, played.logs, list(self.roles), self.processes.gather)
-            self.trl._logs = logs
+            gather = self.processes.gather
+            self.trl._logs = completion_table(result.turns, played.logs, list(self.roles), gather)
         # The samples of each player's optimizer steps, then the passes of each step.
         cut: dict[str, list[list[Sample]]] = {}
         for role in self.learners:
@@ -74,7 +71,8 @@ class RoundLoop:
             metrics[f"{role}/trained_samples"] = round(answers * self.processes.world)
         self._count_solved(result)
         self.counts.rounds += 1
-        self.buffer.add(metrics, result.samples)
+        self.buffer.rounds.append(metrics)
+        self.buffer.samples = result.samples
         self.buffer.record("time/round", time.perf_counter() - start)
         return steps
 
@@ -119,17 +117,15 @@ class RoundLoop:
             result.metrics["round/cumulative_solve_rate"] = self.trl.solve_rate.rate
 
 
-@dataclass(eq=False)
 class OptimizerSteps:
     """Optimizer steps of a round inside one step of the Trainer, whose loop takes the last of them."""
 
-    trl: Any
-    learners: Mapping[str, Learner]
-    engine: Engine
-    processes: Processes
-    step: Step = field(default_factory=lambda: Step((), {}, {}, {}))
-    skipped: int = 0
-    """Number of steps of the learning-rate schedule that the round does not take."""
+    def __init__(self, trl: Any) -> None:
+        self.trl, self.processes = trl, trl.processes
+        self.learners: Mapping[str, Learner] = trl.learners
+        self.engine: Engine = trl.engine
+        self.step = Step((), {}, {}, {})
+        self.skipped = 0  # steps of the learning-rate schedule that the round does not take
 
     def take(self, model: torch.nn.Module, steps: Sequence[Step]) -> torch.Tensor:
         """Take all optimizer steps but the last, whose gradients it leaves to the Trainer; return the mean loss."""
@@ -160,12 +156,11 @@ class OptimizerSteps:
         passes = [one for one in step.passes if one.graph]
         for i, one in enumerate(passes):
             last = i == len(passes) - 1
-            alone = contextlib.nullcontext() if last else engine.no_sync(model)
+            inputs = {"one": one, "first": i == 0, "last": last}
             accelerator.gradient_state._set_sync_gradients(last)
             try:
-                with alone:
-                    # TRL's normaliser assumes micro-batches of equal steps.
-                    inputs = {"one": one, "first": i == 0, "last": last}
+                with contextlib.nullcontext() if last else engine.no_sync(model):
+                    # Not TRL's step, whose normaliser assumes micro-batches of equal steps.
                     loss = loss + Trainer.training_step(self.trl, model, inputs, None)
             finally:
                 accelerator.gradient_state._set_sync_gradients(True)
@@ -194,18 +189,18 @@ class OptimizerSteps:
             owners = [policies.mixed.number(policies.weights_of[role]) for role, _ in one.parts]
             sizes = [batch["prompt_ids"].shape for batch in batches]
             policies.mixed.begin(MixedRows.of([(i, n, width - w) for i, (n, w) in zip(owners, sizes, strict=True)]))
-        imitates = any(self.learners[role].loss.imitates for role, _ in one.parts)
+        imitates = any(self.learners[role].replay is not None for role, _ in one.parts)
         watched = Watched(model) if imitates else None
         measured = list(self._log_probs(watched or model, whole))
         if watched is not None:
             measured.append(watched.top1_BT(measured[0].size(1)))
         losses, row = [], 0
         for (role, samples), batch in zip(one.parts, batches, strict=True):
-            loss, length = self.learners[role].loss, batch["completion_ids"].size(1)
+            learner, length = self.learners[role], batch["completion_ids"].size(1)
             logps_BT, entropies_BT, *top1 = [value[row : row + len(samples), :length] for value in measured]
-            if loss.imitates:
-                loss.count_accuracy(top1[0], batch)
-            losses.append(loss(logps_BT, entropies_BT, batch))
+            if learner.replay is not None:
+                learner.loss.count_accuracy(top1[0], batch)
+            losses.append(learner.loss(logps_BT, entropies_BT, batch))
             row += len(samples)
         return functools.reduce(torch.add, losses)
 

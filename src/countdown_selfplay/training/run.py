@@ -47,8 +47,7 @@ def run_joint(
             watch = shlex.join(["countdown-selfplay", "report", str(args.output_dir), "--watch"])
             trainer.accelerator.print(f"Watch this run in a browser: {watch}")
         before = trainer.evaluator.measure(held_out, script.eval_proposals, "before training")
-        trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
-        saved = exported(trainer)  # before anything that could still fail
+        saved = trained(trainer, resume)
         after = trainer.evaluator.measure(held_out, script.eval_proposals, "after training")
         if trainer.processes.main:
             tell(Path(args.output_dir), before, after, script.report)
@@ -59,8 +58,9 @@ def run_joint(
         return trainer
 
 
-def exported(trainer: JointConjecturerProverTrainer) -> list[tuple[Path, str, bool]]:
-    """Write the policies of a finished run, load them again and print their folders."""
+def trained(trainer: JointConjecturerProverTrainer, resume: Path | None) -> list[tuple[Path, str, bool]]:
+    """Train; write the policies before anything else could fail, load them again and print their folders."""
+    trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
     exports = trainer.exports.write_last(Path(trainer.args.output_dir))
     for folder, fault, _ in exports:
         trainer.accelerator.print(f"Exported {folder}{f': {fault}' if fault else ''}")
@@ -81,8 +81,7 @@ def play_control(
     trainer = JointConjecturerProverTrainer(args=args, domain=domain_from(args), **data, **trainer_arguments)
     trainer.accelerator.print(f"Control: the same run without a conjecturer, in {args.output_dir}")
     resume = trainer.store.resolve("auto" if args.resume_from_checkpoint else None)
-    trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
-    saved = exported(trainer)
+    saved = trained(trainer, resume)
     alone = trainer.evaluator.measure(held_out, script.eval_proposals, "the control")
     if trainer.processes.main:
         folder, start = Path(args.output_dir), {"prover": before["prover"]}

@@ -52,7 +52,6 @@ def run_lock(output: str | Path) -> Iterator[None]:
 
 
 def _acquire(lock: FileLock, folder: Path) -> str | None:
-    """Acquire the lock; return None, or a message if another process holds it or `folder` cannot be written."""
     path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -62,8 +61,12 @@ def _acquire(lock: FileLock, folder: Path) -> str | None:
     try:
         lock.acquire()
     except Timeout:
+        owner = "another run"
+        with suppress(DataError):
+            held = json_file(path, pid=int, host=str)
+            owner = f"process {held['pid']} on {held['host']}"
         cure = "wait for that run or stop it, or choose another folder"
-        return f"`output_dir` ({folder}) is in use by {_owner(path)}; {cure}."
+        return f"`output_dir` ({folder}) is in use by {owner}; {cure}."
     except OSError as error:
         logger.warning("%s has no file locks (%s): see to it that one run at a time uses it.", folder, error.strerror)
         return None
@@ -82,11 +85,3 @@ def make_folder(output: str | Path) -> None:
 
 def _unwritable(folder: Path, error: OSError) -> str:
     return f"`output_dir` ({folder}) cannot be written ({error.strerror}); choose another folder."
-
-
-def _owner(path: Path) -> str:
-    try:
-        owner = json_file(path, pid=int, host=str)
-        return f"process {owner['pid']} on {owner['host']}"
-    except DataError:
-        return "another run"

@@ -26,25 +26,8 @@ from ..distributed.processes import Processes
 from ..errors import CheckpointError, CollapseError, RunFolderError
 from ..policies import inner_name
 from ..policies.optimization import bare
+from . import checkpoints
 from .callbacks.progress import alert
-from .checkpoints import (
-    COMPLETE,
-    CONJECTURER_HEALTHY,
-    FORMAT,
-    checkpoints,
-    defect,
-    digests,
-    finish_going_back,
-    how_to_go_on,
-    load_states,
-    manifest_of,
-    newest,
-    read_states,
-    replace_checkpoint,
-    rotate,
-    step_in,
-    write_states,
-)
 from .exports import Exports
 
 logger = logging.getLogger(__name__)
@@ -74,12 +57,9 @@ class Store:
     def __post_init__(self) -> None:
         self.states = {name: part for name, part in self.states.items() if isinstance(part, Stateful)}
         self.limit = self.args.save_total_limit  # hidden from the stock Trainer while it trains (rollbacks.py)
+        self.output = Path(self.args.output_dir)
         self.shape = {"roles": list(self.args.all_roles), "policy_sharing": self.args.policy_sharing}
         """Settings that a resume must not change."""
-
-    @property
-    def output(self) -> Path:
-        return Path(self.args.output_dir)
 
     def save(self, stock_save: Callable[[], None], state: TrainerState, optimizer: Any) -> None:
         """Write `checkpoint-<step>`: all files into a staging folder, the list of files last, then one rename, so that
@@ -94,7 +74,7 @@ class Store:
             self.processes.wait()
             self.engine.before_save(optimizer)
             if args.policy_sharing == "lora":
-                self.exports.write_bases(output)
+                self.exports.write_bases(output, self.engine.full_state)
             # Folder and rotation of the stock Trainer are replaced.
             with swapped(args, {"output_dir": str(staging)}):
                 stock_save()
@@ -104,18 +84,17 @@ class Store:
                 self.exports.write(staging / name)
             if main:
                 self._finish(staging / name, state.global_step)
-                replace_checkpoint(staging / name, output / name)
+                checkpoints.replace_checkpoint(staging / name, output / name)
                 shutil.rmtree(staging, ignore_errors=True)
-                rotate(output, self.limit, state.best_model_checkpoint)
+                checkpoints.rotate(output, self.limit, state.best_model_checkpoint)
         except Exception as error:
             full = disk_was_full(error) or shutil.disk_usage(output).free < _LITTLE  # torch may give no reason
             shutil.rmtree(staging, ignore_errors=True)
             if not full and not isinstance(error, OSError):
                 raise
             why = os.strerror(errno.ENOSPC) if full else " ".join(str(error).split())
-            raise RunFolderError(
-                f"{output / name} could not be written ({why}); free space, then go on: {how_to_go_on(output)}"
-            ) from error
+            cure = f"free space, then go on: {checkpoints.how_to_go_on(output)}"
+            raise RunFolderError(f"{output / name} could not be written ({why}); {cure}") from error
         self.processes.wait()
 
     def _name_best(self, state: TrainerState, staged: Path) -> None:
@@ -128,123 +107,101 @@ class Store:
                 state.save_to_json(str(staged / "trainer_state.json"))
 
     def _finish(self, folder: Path, step: int) -> None:
-        parts = self.states
-        alone = parts.get("guard/conjecturer")
-        facts = {"loop": self.loop, **self.shape, "settings": self.settings}
-        write_states(folder, self.states, facts)
+        parts, alone = self.states, self.states.get("guard/conjecturer")
+        checkpoints.write_states(folder, parts, {"loop": self.loop, **self.shape, "settings": self.settings})
         self.exports.write_proposer_files(folder)
         manifest = {
             "step": step,
             "counts": "rounds",
-            "format": FORMAT,
+            "format": checkpoints.FORMAT,
             "attempt": parts["frame"].attempt,
             "healthy": parts["guard"].healthy,
-            **({} if alone is None else {CONJECTURER_HEALTHY: alone.healthy}),
+            **({} if alone is None else {checkpoints.CONJECTURER_HEALTHY: alone.healthy}),
             "processes": self.processes.world,
             "engine": self.engine.name,
             "optimizer": self.engine.optimizer_file,
-            "files": digests(folder, [p for p in sorted(folder.rglob("*")) if p.is_file()], settle=True),
+            "files": checkpoints.digests(folder, [p for p in sorted(folder.rglob("*")) if p.is_file()], settle=True),
         }
-        write_atomically(folder / COMPLETE, json.dumps(manifest, indent=1))
+        write_atomically(folder / checkpoints.COMPLETE, json.dumps(manifest, indent=1))
 
     def resolve(self, resume: str | bool | None) -> Path | None:
         """Return the checkpoint that `resume` denotes, or None for a new run: a folder, True for the newest complete
         one in the output folder, or "auto" for the same if there is one. Raises CheckpointError if the checkpoint is
         absent, damaged or of a run with other settings."""
         if resume == "":  # an unset shell variable: a fresh run would move the old one aside
-            raise CheckpointError(
-                "`resume_from_checkpoint` is empty; pass a checkpoint's folder, true, auto or nothing."
-            )
+            raise CheckpointError("`resume_from_checkpoint` is empty; pass a folder, true, auto or nothing.")
         if isinstance(resume, (str, os.PathLike)):
             resume = {"true": True, "false": False}.get(str(resume).lower(), str(resume))  # the command line's form
         if not resume:
             return None
         path = self.processes.together(lambda: self._find(resume))
         if path is not None:
-            self.changes(path)
+            self.changes(path, checkpoints.read_states(path))
         return path
 
     def _find(self, resume: str | bool) -> Path | None:
         output = self.output
-        finish_going_back(output)
+        checkpoints.finish_going_back(output)
         if resume in (True, "auto"):
             folder = self.newest()
             if folder is None and resume is True:
-                raise CheckpointError(
-                    f"There is no complete checkpoint in {output} to resume from; start without "
-                    "resume_from_checkpoint, or with auto, which starts a run that has none."
-                )
+                cure = "leave resume_from_checkpoint out, or pass auto, which starts a run that has none"
+                raise CheckpointError(f"There is no complete checkpoint in {output} to resume from; {cure}.")
         else:
             folder = Path(str(resume))
             contents = folder != self._verified
-            problem = defect(folder, self.processes.world, self.engine.name, contents)
+            problem = checkpoints.defect(folder, self.processes.world, self.engine.name, contents)
             if problem is not None:
-                raise CheckpointError(
-                    f"Cannot resume from {folder}: {problem}; pass true to take the newest complete checkpoint."
-                )
+                cure = "pass true to take the newest complete checkpoint"
+                raise CheckpointError(f"Cannot resume from {folder}: {problem}; {cure}.")
         self._verified = folder
         return folder
 
-    def changes(self, folder: Path, state: dict[str, Any] | None = None) -> dict[str, list[Any]]:
+    def changes(self, folder: Path, state: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Return the settings that differ from those of the run that wrote `folder`, as {name: [saved, current]}.
-        Raises CheckpointError if one of them must be equal. `state`: contents of the checkpoint, if already read."""
-        state = read_states(folder) if state is None else state
-        known = state.get("settings") or {"problems_per_round": None}
-        if "problems_per_round" not in known or manifest_of(folder).get("counts") != "rounds":
-            raise CheckpointError(
-                f"Cannot resume from {folder}: an earlier version wrote it, whose rounds had other sizes and whose "
-                "steps may be optimizer steps; go on with that version, or start from the checkpoint's policies "
-                "(--model_name_or_path)."
-            )
+        Raises CheckpointError if one of them must be equal. `state`: result of `read_states`."""
         for name, value in self.shape.items():
             if state[name] != value:
-                raise CheckpointError(
-                    f"Cannot resume from {folder}: its {name} is {state[name]} and this run's is {value}."
-                )
-        allowed = allowed_names(self.args.allow_changed)
-        more = {"train_dataset": self._changed_targets(state)}
-        return changed_settings(state.get("settings", {}), self.settings, allowed, folder, more)
-
-    def _changed_targets(self, state: dict[str, Any]) -> str:
-        """Describe how the data set differs from the problems in the checkpoint of a proposer with targets; "" if it
-        is equal, or if this run or the checkpoint has another proposer."""
-        proposer, counted = self.exports.proposer, self.states["solve_rate"]
+                differs = f"its {name} is {state[name]} and this run's is {value}"
+                raise CheckpointError(f"Cannot resume from {folder}: {differs}.")
+        # The problems of a proposer with targets, if both runs have one.
+        proposer, targets = self.exports.proposer, ""
         known = state["states"].get("game", {}).get("state", {}).get("proposer") or {}
-        return "" if proposer is None or "known" not in known else proposer.changed(known, counted.keys)
+        if proposer is not None and "known" in known:
+            targets = proposer.changed(known, self.states["solve_rate"].keys)
+        allowed = allowed_names(self.args.allow_changed)
+        return changed_settings(state["settings"], self.settings, allowed, folder, {"train_dataset": targets})
 
     def load(self, folder: Path) -> dict[str, list[Any]]:
         """Restore the parts in `states`; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the
         changed settings, as {name: [saved, current]}."""
-        state = read_states(folder)
+        state = checkpoints.read_states(folder)
         changed = self.changes(folder, state)
         parts = dict(self.states)
         if "train_dataset" in changed:
             parts.pop("solve_rate", None)  # it counts the problems of another data set
-        load_states(parts, state["states"])
-        self.loop = state.get("loop", {})  # RoundEnd restores them after the Trainer has set up its loop
+        checkpoints.load_states(parts, state["states"])
+        self.loop = state["loop"]  # RoundEnd restores them after the Trainer has set up its loop
         return changed
 
     def newest(self, healthy_only: bool = False) -> Path | None:
         """Return the newest complete checkpoint of this run (`healthy_only`: among the healthy ones), or None."""
-        return newest(self.output, self.processes.world, healthy_only, self.engine.name)
+        return checkpoints.newest(self.output, self.processes.world, healthy_only, self.engine.name)
 
     def take_back(self, guard: ConjecturerGuard, fallen: Mapping[str, float], step: int, optimizer: Any) -> None:
         """Restore weights and optimizer state of collapsed conjecturers from a healthy checkpoint. `fallen`: player ->
         its parseable rate. The number of restores is unlimited, as in Allen and Ståblein. Raises CollapseError without
         a healthy checkpoint."""
         engine, policies = self.engine, self.engine.policies
-        seen = ", ".join(
-            f"{one}/parseable_rate is {rate:.4g}, under {guard.lowest[one]:g}" for one, rate in fallen.items()
-        )
-        seen = f"The conjecturer collapsed at round {step}: {seen}"
-        target = self.processes.together(lambda: self._healthy_conjecturer(step - 1))
+        rates = [f"{one}/parseable_rate is {rate:.4g}, under {guard.lowest[one]:g}" for one, rate in fallen.items()]
+        seen = f"The conjecturer collapsed at round {step}: {', '.join(rates)}"
+        known = self.output, step - 1, self.processes.world, engine.name
+        target = self.processes.together(lambda: checkpoints.healthy_conjecturer(*known))
         if target is None:
             raise CollapseError(f"{seen}. There is no healthy checkpoint to take it from; set save_steps lower.")
         guard.rollbacks += 1
-        message = (
-            f"{seen}. Taking it back to {target} (rollback {guard.rollbacks} of it); if it falls again, lower its "
-            "learning rate or raise its beta."
-        )
+        cure = "if it falls again, lower its learning rate or raise its beta"
+        message = f"{seen}. Taking it back to {target} (rollback {guard.rollbacks} of it); {cure}."
         logger.warning(message)
         alert(self.args, self.processes.main, "Took the conjecturer back", message)
         names = dict.fromkeys(policies.weights_of[player] for player in fallen)
@@ -253,15 +210,6 @@ class Store:
         saved = torch.load(target / engine.optimizer_file, map_location="cpu", weights_only=True)
         restore_groups(optimizer, saved, {policies.shared_by(name)[0] for name in names})
         guard.healthy = True  # a checkpoint of this round is known to be healthy
-
-    def _healthy_conjecturer(self, sampled: int) -> Path | None:
-        """Return the newest checkpoint with a healthy conjecturer before step `sampled`, whose weights wrote this
-        round's proposals; without one, the newest later one, or None. (The code of Allen and Ståblein goes two
-        checkpoints back.)"""
-        known = [one for one in reversed(checkpoints(self.output)) if manifest_of(one).get(CONJECTURER_HEALTHY)]
-        known.sort(key=lambda folder: step_in(folder) >= sampled)  # stable: the newest first
-        good = (one for one in known if defect(one, self.processes.world, self.engine.name) is None)
-        return next(good, None)
 
 
 def restore_groups(optimizer: Any, saved: Mapping[str, Any], roles: set[str]) -> None:

@@ -42,26 +42,15 @@ from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
 from ..rewards.prover.verifier import checked_reward_funcs
 from ..statistics.solved import CumulativeSolveRate
+from . import parts
 from .callbacks.progress import show_rounds
-from .callbacks.round_end import GuardCallback, RoundEnd, RoundExports, Termination
+from .callbacks.round_end import GuardCallback, RoundEnd, Termination
 from .callbacks.run_folder import BeforeAfter, RunFolder, report_of
 from .checkpoints import refuse_class
 from .evaluation import Evaluator
 from .exports import Exports, check_saved
 from .learners import demonstrations_of, learners_of, states_of
 from .metrics_buffer import MetricsBuffer, RunCounts
-from .parts import (
-    check_ids,
-    conjecturer_guard_of,
-    declared_metrics,
-    end_tokens,
-    game_of,
-    guard_of,
-    prover_rewards,
-    ready_tokenizer,
-    settled_for,
-    warn_of_lost_steps,
-)
 from .progress import check_scored_twice
 from .rollbacks import Training
 from .rollouts import Rollouts, sampling_as
@@ -121,18 +110,18 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         game: Game | None = None,
     ) -> None:
         check_seam()
-        args = settled_for(args or JointSelfPlayConfig("joint-selfplay"), game, peft_config)
+        args = parts.settled_for(args or JointSelfPlayConfig("joint-selfplay"), game, peft_config)
         self.engine = choose_engine(args)
         refuse_unsupported(args, self.engine.name)
         refuse_class("domain", domain)
         self.domain: Any = check_domain(args, domain)
-        rewards = prover_rewards(args, self.domain, reward_funcs)
+        rewards = parts.prover_rewards(args, self.domain, reward_funcs)
         self.roles, self.trained = args.all_roles, args.trained_roles
         self.learners = learners_of(args, self.domain, self.roles, objectives)
-        self.game: Game = game_of(args, self.domain, conjecturer_reward, game)
+        self.game: Game = parts.game_of(args, self.domain, conjecturer_reward, game)
         check_progress(args, self.engine.name, getattr(self.game, "reward", None))
-        self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind, self.domain.cures))
-        self.conjecturer_guard = conjecturer_guard_of(args)
+        self.guard = parts.guard_of(args, parts.declared_metrics(self.game, args.players_by_kind, self.domain.cures))
+        self.conjecturer_guard = parts.conjecturer_guard_of(args)
         # Data before models: a bad row is reported without waiting for a 7B model to load.
         proposer = self.game.proposer
         targets = proposer is not None and proposer.chooses_targets
@@ -144,11 +133,11 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         config = {name: value for name, value in spread(args.to_dict()).items() if name != "domain"}
         settings = run_settings(config, listed, self.held_out, given | dict(peft_config=peft_config))
         tokenizer = load_tokenizer(model, args.trust_remote_code) if processing_class is None else processing_class
-        tokenizer = ready_tokenizer(args, self.domain, anchors.rows, tokenizer)
+        tokenizer = parts.ready_tokenizer(args, self.domain, anchors.rows, tokenizer)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
         self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
-        check_ids(args, self.domain, anchors.rows, self.policies, tokenizer)
-        warn_of_lost_steps(self.policies, args.learning_rate)
+        ends = parts.end_tokens(args, self.domain, anchors.rows, self.policies, tokenizer)
+        parts.warn_of_lost_steps(self.policies, args.learning_rate)
         make_folder(args.output_dir)
         own_callbacks = self._build_parts(args, settings, proposer, tokenizer)
         with _trl.trl_defaults(args):
@@ -162,27 +151,27 @@ class JointConjecturerProverTrainer(GRPOTrainer):
                 callbacks=[*own_callbacks, *(callbacks or [])],
                 optimizers=optimizers,
             )
+        self.eos_token_ids = ends
         self._bind(model)
 
     def _build_parts(
         self, args: JointSelfPlayConfig, settings: dict[str, Any], proposer: Any, tokenizer: Any
     ) -> list[TrainerCallback]:
         """Build the parts that do not need the constructed Trainer; return the callbacks in the order in which they
-        must run: round's metrics, guard, exports, run folder, termination."""
+        must run: round's metrics, guard, run folder, termination."""
         self.processes = processes_of(PartialState(), in_step=self.engine.shards_weights)
         self.counts, self.buffer = RunCounts(), MetricsBuffer(self, self.roles, self.processes)
         self.exports = Exports(args, self.engine, self.processes, self.counts, self.domain, proposer, tokenizer)
-        parts = {"frame": self.counts, "game": self.game, "guard": self.guard, **states_of(self.learners)}
-        parts |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
-        self.store = Store(args, self.engine, self.processes, parts, settings, self.exports)
-        self.optimizer_steps = OptimizerSteps(self, self.learners, self.engine, self.processes)
+        states = {"frame": self.counts, "game": self.game, "guard": self.guard, **states_of(self.learners)}
+        states |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
+        self.store = Store(args, self.engine, self.processes, states, settings, self.exports)
+        self.optimizer_steps = OptimizerSteps(self)
         self.round_end = RoundEnd(self.optimizer_steps, self.roles, self.buffer, self.store)
         self.termination = Termination(self.processes, self._save_now)
         self.before_after = BeforeAfter(self._log_evaluation)
         return [
             self.round_end,
             GuardCallback(self.guard, self.conjecturer_guard, self.buffer, self.store, self._save_now),
-            RoundExports(self.exports),
             RunFolder(self.buffer, self.exports, self.solve_rate),
             self.termination,
         ]
@@ -193,7 +182,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.optimizer_is_ours = optimizer is None
         if args.device.type == "cpu":
             advise_threads()
-        self.eos_token_ids = end_tokens(args, self.domain, self.train_dataset, self.policies, tokenizer)
         self.engine.wrapped = lambda: self.model_wrapped
         anchored = [role for role in self.trained if self.roles[role].beta > 0]
         adapters, gather = args.policy_sharing == "lora", self.processes.gather
@@ -228,7 +216,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         known = (args, self.roles, self.policies, self.processes, tokenizer, self.eos_token_ids, stops.get)
         context = SamplingContext(*known, self.counts.key, self.buffer.record)
         self.sampler = make_sampler(context, self.engine, source)
-        self.rollouts = Rollouts(self, context, self.engine, self.sampler, self.buffer, self.domain, self.learners)
+        self.rollouts = Rollouts(self, context)
         self.round_loop = RoundLoop(self)
         self.evaluator = Evaluator(self.sampler, self.engine, self.domain, self.num_generations_eval)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -88,27 +89,18 @@ def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
     described = json_file(run / "run.json", config=dict, domain=dict)
     alone = holds_model(run)  # a warm start writes its card last
     roles = exported_roles(run) if not alone else [run] if (run / "README.md").is_file() else []
-    if left := to_be_trained(run, described["config"]):
+    left, log = [], run / "iterations.jsonl"
+    if log.exists():  # an iterated run: its last iteration trains every role
+        config = described["config"]
+        trained = {line.get("role") for line in read_phases(log) if line["iteration"] >= config.get("iterations", 0)}
+        left = [role for role in config.get("role_training", ()) if role not in trained]
+    if left or not roles:
+        lacks = f"its last iteration has not trained {', '.join(left)}" if left else "it has exported no role"
         raise ConfigError(
-            f"The run in '{run}' is not finished: its last iteration has not trained {', '.join(left)}. Give the "
-            "command that began it once more; it goes on."
-        )
-    if not roles:
-        raise ConfigError(
-            f"The run in '{run}' is not finished: it has exported no role. Play it to its end with the command that "
-            "began it and --resume_from_checkpoint true; after a run in Python, trainer.save_model() writes "
-            "the roles."
+            f"The run in '{run}' is not finished: {lacks}. Give the command that began it once more (joint: with "
+            "--resume_from_checkpoint true); after a run in Python, trainer.save_model() writes the roles."
         )
     return described, roles
-
-
-def to_be_trained(run: Path, config: Mapping[str, Any]) -> list[str]:
-    """Return the roles that the last iteration of an iterated run has not trained; [] for any other run."""
-    log = run / "iterations.jsonl"
-    if not log.exists():
-        return []
-    done = {line.get("role") for line in read_phases(log) if line["iteration"] >= config.get("iterations", 0)}
-    return [role for role in config.get("role_training", ()) if role not in done]
 
 
 def written(run: Path, role: Path, described: dict[str, Any], repo: str, base: str = "") -> Path:
@@ -127,12 +119,12 @@ def written(run: Path, role: Path, described: dict[str, Any], repo: str, base: s
         if base:
             metadata_save(readme, {"base_model": base} | (metadata_load(readme) or {}))
     else:
-        metadata: dict[str, Any] | None = None
+        measured: dict[str, Any] | None = None
         if path.exists():
-            words = "the measurements before and after training"
-            with json_shape(path, words, "move it away to push without") as metadata:
-                results_of(metadata, [role.name])
-        readme.write_text(role_card(target, described, metadata, repo, base), encoding="utf-8")
+            content = "the measurements before and after training"
+            with json_shape(path, content, "move it away to push without") as measured:
+                results_of(measured, [role.name])
+        readme.write_text(role_card(target, described, measured, repo, base), encoding="utf-8")
         drawn = (run / "metrics.jsonl").exists() and absent_package(CALLED["write_report"]) is None
         if drawn and not report.exists():
             report_of(run)
@@ -140,9 +132,7 @@ def written(run: Path, role: Path, described: dict[str, Any], repo: str, base: s
         if file.exists():
             shutil.copy(file, target)
     for file in (*target.rglob("*.json"), *target.rglob("*.md"), *target.rglob("*.html")):
-        card = file.read_text(encoding="utf-8")
-        if (text := without_paths(card)) != card:
-            file.write_text(text, encoding="utf-8")
+        file.write_text(without_paths(file.read_text(encoding="utf-8")), encoding="utf-8")
     return target
 
 
@@ -155,9 +145,8 @@ def place_adapter(role: Path, target: Path, base: str) -> str:
     source, _ = base_of(role / _ADAPTER[0])
     if base:
         name_base(target, base)
-        return base
-    if is_hub_id(source):
-        return source
+    if base or is_hub_id(source):
+        return base or source
     hub_id = embedded_name(source) or source
     print(f"'{hub_id}' is not on the hub: {target.name} goes up as whole weights; --base_model names a base that is.")
     model = load_pretrained(str(role), {"dtype": "auto"}, show=False)
@@ -190,8 +179,7 @@ def hub_errors(kept: str = "") -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, OSError) and not type(error).__module__.startswith(_CLIENTS):
             raise
-        text = " ".join(str(error).split()) or type(error).__name__
-        text = text if len(text) <= 200 else text[:200].rpartition(". ")[0] or text[:200].rpartition(" ")[0]
+        text = textwrap.shorten(str(error) or type(error).__name__, 200, placeholder=" ...")
         raise ConfigError(f"The hub refused or was out of reach: {text}{kept}.") from None
 
 

@@ -1,6 +1,8 @@
 # Tests: training/plan.py, training/rollouts.py, contract/round.py
 """From turns to samples, and from samples to a micro-batch: nothing is padded twice, counted twice or lost."""
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ import torch
 from countdown_selfplay.contract.episodes import Episodes
 from countdown_selfplay.contract.round import Rollout, Turn
 from countdown_selfplay.training.plan import Sample, by_answer, collate, samples_of
-from countdown_selfplay.training.rollouts import mask_after_stops
+from countdown_selfplay.training.rollouts import completion_table, mask_after_stops
 from countdown_selfplay.training.round import token_counts
 
 
@@ -57,7 +59,7 @@ def test_turns_of_other_lengths_and_groups_become_samples_without_padding():
     # a step learns from a selected row with an advantage, and from an imitated one
     assert [s.credited for s in found] == [True] * 7
     assert not sample(1, advantage=0.0).credited and not sample(1, trained=False).credited
-    assert (found[0].tokens, found[0].length) == (3, 5)
+    assert (found[0].tokens, len(found[0].prompt)) == (3, 2)
 
 
 def test_a_turn_without_a_sample_gives_none():
@@ -148,3 +150,36 @@ def test_only_the_padding_behind_the_end_of_a_stopped_row_is_masked():
     texts = ["7 8], target=9 </problem>", "8 </problem>", "7 8", "7 8 9 7"]
     mask_after_stops({"completion_ids": ids, "completion_mask": mask}, texts, ["</problem>"], pad)
     assert mask.tolist() == [[1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]]
+
+
+# -- the rows of `log_completions` where processes have unequally many ------------------------------------------------
+
+
+def table_log(prompts, **rewards):
+    named = {"rewards": defaultdict(list, rewards), "extra": defaultdict(list)}
+    return {"images": [], "prompt": prompts, "completion": [p.upper() for p in prompts], "advantages": [], **named}
+
+
+def credited(role, rewards, judged):
+    rollout = Rollout(role, [], [""] * len(rewards), verdicts=[None] * len(rewards) if judged else None)
+    return Turn(rollout, torch.tensor(rewards) - 1.0, torch.tensor(rewards))
+
+
+def test_rows_that_fill_up_a_process_are_left_out_and_every_turn_is_there():
+    """Two processes: 2 samples here and 1 there, of 2 each; then none here and 1 there; then one of another role."""
+    turns = [credited("prover", [1.0, 2.0], True), credited("prover", [], True), credited("critic", [5.0], False)]
+    never = credited("prover", [], True)  # sampled on no process
+    there = iter([[1], [3.0], [2.0], [1], [4.0], [3.0], [1], [6.0], [5.0]])  # counts, rewards, advantages of each
+    logs = {
+        id(turns[0].rollout): table_log(["a", "b", "c", "fill"], f=[1.0, 2.0, 3.0, 0.0]),
+        id(turns[1].rollout): table_log(["fill", "d"], f=[0.0, 4.0]),
+        id(turns[2].rollout): table_log(["e", "g"], f=[0.0, 0.0]),
+    }
+    played = [turns[0], turns[1], never, turns[2]]
+    table = completion_table(played, logs, ["prover", "critic"], lambda items: [*items, *next(there)])
+    assert table["prompt"] == ["a", "b", "c", "d", "e", "g"] and table["completion"] == ["A", "B", "C", "D", "E", "G"]
+    assert table["rewards"]["reward"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert table["advantages"] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert table["extra"]["role"] == ["prover"] * 4 + ["critic"] * 2
+    judged = table["rewards"]["f"]
+    assert judged[:4] == [1.0, 2.0, 3.0, 4.0] and all(value != value for value in judged[4:])

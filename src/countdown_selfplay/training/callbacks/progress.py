@@ -27,16 +27,16 @@ def show_rounds(trainer: Any, metrics: Iterable[Metric]) -> None:
     shown in a terminal only: in a file all of its updates would be one line."""
     metrics = list(metrics)
     for callback in list(trainer.callback_handler.callbacks):
-        ours: TrainerCallback
-        if type(callback) in (ProgressCallback, PrinterCallback):
-            bar = type(callback) is ProgressCallback and sys.stderr.isatty()
-            ours = RoundProgress(metrics) if bar else RoundLines(metrics)
+        ours: TrainerCallback | None = None
+        if type(callback) is ProgressCallback and sys.stderr.isatty():
+            ours = RoundProgress(metrics)
+        elif type(callback) in (ProgressCallback, PrinterCallback):
+            ours = RoundLines(metrics)
         elif type(callback).__name__ == "NotebookProgressCallback":  # imported, it would need IPython
             ours = _in_notebook(type(callback), metrics)
-        else:
-            continue
-        trainer.remove_callback(callback)
-        trainer.add_callback(ours)
+        if ours is not None:
+            trainer.remove_callback(callback)
+            trainer.add_callback(ours)
 
 
 def close_bars(callbacks: Iterable[TrainerCallback]) -> None:
@@ -57,10 +57,6 @@ class RoundProgress(ProgressCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         super().on_train_begin(args, state, control, **kwargs)
-        self.narrow()
-
-    def narrow(self) -> None:
-        """Shorten the bar and the metrics beside it if the terminal has few columns."""
         bar: Any = self.training_bar
         self.short = bar is not None and (bar.ncols or _NARROW) < _NARROW
         if self.short:
@@ -80,7 +76,7 @@ class RoundLines(TrainerCallback):
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self.shown = worded(metrics)
-        self.begun: tuple[int, float] | None = None  # (rounds done, time)
+        self.begun = 0, 0.0  # rounds done, time
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.begun = state.global_step, time.monotonic()
@@ -91,21 +87,14 @@ class RoundLines(TrainerCallback):
         parts = [part for part in (words_text(self.shown, logs), scores_text(logs)) if part]
         if parts and "step_time" in logs:
             parts.append(f"{logs['step_time']:.2f} s/round")
-        if parts and "step_time" in logs and (left := self._left(state)):
-            parts.append(f"ETA {left}")
+            done, left = state.global_step - self.begun[0], state.max_steps - state.global_step
+            if done > 0 and left > 0:  # evaluations included
+                parts.append(f"ETA {duration((time.monotonic() - self.begun[1]) * left / done)}")
         if parts:
             print(f"round {state.global_step}/{state.max_steps}: {', '.join(parts)}", flush=True)
 
-    def _left(self, state: Any) -> str:
-        """Return the estimated time of the remaining steps, evaluations included; "" if it is unknown."""
-        done = 0 if self.begun is None else state.global_step - self.begun[0]
-        if self.begun is None or done <= 0 or state.global_step >= state.max_steps:
-            return ""
-        return duration((time.monotonic() - self.begun[1]) * (state.max_steps - state.global_step) / done)
-
 
 def _in_notebook(stock: type[NotebookProgressCallback], metrics: Iterable[Metric]) -> TrainerCallback:
-    """Return the notebook's table callback with the metrics that have a word as columns."""
 
     class NotebookRounds(stock):  # type: ignore[valid-type, misc]
         training_tracker: Any

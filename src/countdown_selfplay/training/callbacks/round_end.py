@@ -1,4 +1,4 @@
-"""Callbacks at the end of a round: clipping per role, metrics, collapse guard, periodic exports, and SIGTERM."""
+"""Callbacks at the end of a round: clipping per role, metrics, collapse guard, and SIGTERM."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from ...curriculum.guard import Legibility
 from ...distributed.processes import Processes
 from ...generation.vllm_sampler import check_woken
 from ...policies.optimization import bare, use_settings
-from ..exports import Exports
 from ..metrics_buffer import MetricsBuffer, averaged_rounds
 from ..round_loop import OptimizerSteps
 from ..store import Store
 
 logger = logging.getLogger(__name__)
+
+Save = Callable[[], None]
 
 
 class RoundEnd(TrainerCallback):
@@ -107,23 +108,11 @@ class RoundEnd(TrainerCallback):
         return {name: reduce(losses) for name, losses in by_name.items()}
 
 
-class RoundExports(TrainerCallback):
-    """Callback that exports `<agent>_<k>/round_<r>/model/` periodically (Multimodal LLM Self-Play, appendix B)."""
-
-    def __init__(self, exports: Exports) -> None:
-        self.exports, self.every = exports, exports.args.rounds_per_export
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if self.every and self.exports.counts.rounds % self.every == 0:
-            self.exports.write_round(Path(args.output_dir))
-
-
 class Terminated(SystemExit):
     """SystemExit after SIGTERM, with the signal's exit code 143."""
 
-    def __init__(self, step: int) -> None:
+    def __init__(self) -> None:
         super().__init__(128 + signal.SIGTERM)
-        self.step = step
 
 
 class Termination(TrainerCallback):
@@ -131,23 +120,22 @@ class Termination(TrainerCallback):
     nothing. It exits at the start of the next round and not in `on_save`, because a user's callbacks, which may copy
     the checkpoint, run after this one."""
 
-    def __init__(self, processes: Processes, save: Callable[[], None]) -> None:
+    def __init__(self, processes: Processes, save: Save) -> None:
         self.processes, self.save = processes, save
-        self.requested = self.ending = self.saved = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Record SIGTERM inside the block, unless a user's handler is set or this is not the main thread."""
         self.requested = self.ending = self.saved = False
-        ours = threading.current_thread() is threading.main_thread()
-        if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-            yield
-            return
-        signal.signal(signal.SIGTERM, self._note)
+        main = threading.current_thread() is threading.main_thread()
+        ours = main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        if ours:
+            signal.signal(signal.SIGTERM, self._note)
         try:
             yield
         finally:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            if ours:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _note(self, *_: Any) -> None:
         self.requested = True
@@ -155,7 +143,7 @@ class Termination(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.ending = any(self.processes.gather([self.requested]))
         if self.ending and args.save_strategy == "no":
-            raise Terminated(state.global_step)
+            raise Terminated
         control.should_save |= self.ending
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -166,11 +154,11 @@ class Termination(TrainerCallback):
             return
         if not self.saved:  # save_strategy="best" has undone the save, because the round was not the best
             self.save()
-        raise Terminated(state.global_step)
+        raise Terminated
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self.ending and self.saved:  # terminated in the last round
-            raise Terminated(state.global_step)
+            raise Terminated
 
 
 class Rollback(Exception):
@@ -188,14 +176,8 @@ class GuardCallback(TrainerCallback):
     checkpoint before a checkpoint of the round is written, so that a resume reads them."""
 
     def __init__(
-        self,
-        guard: CollapseGuard,
-        alone: ConjecturerGuard | None,
-        buffer: MetricsBuffer,
-        store: Store,
-        save: Callable[[], None],
+        self, guard: CollapseGuard, alone: ConjecturerGuard | None, buffer: MetricsBuffer, store: Store, save: Save
     ) -> None:
-        """Set the guards. `alone`: guard of the conjecturers, or None. `save`: writes a checkpoint."""
         self.guard, self.alone, self.buffer, self.store, self.save = guard, alone, buffer, store, save
         self.legibility = Legibility(guard.metrics)
 
@@ -218,8 +200,8 @@ class GuardCallback(TrainerCallback):
             raise Rollback(trip, state.global_step)
         if alone is not None:
             metrics |= {f"{player}/rolled_back": int(player in fallen) for player in alone.lowest}
-        if alone is not None and fallen:
-            self.store.take_back(alone, fallen, state.global_step, optimizer)
+            if fallen:
+                self.store.take_back(alone, fallen, state.global_step, optimizer)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._warn(self.legibility.judge())  # a run of fewer rounds

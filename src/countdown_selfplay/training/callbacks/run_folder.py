@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import logging
 import math
 import platform
 import re
@@ -12,6 +11,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,6 @@ from ...statistics.solved import CumulativeSolveRate
 from ..exports import Exports
 from ..metrics_buffer import HISTOGRAM, MetricsBuffer
 
-logger = logging.getLogger(__name__)
-
 _PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets")
 
 
@@ -46,8 +44,9 @@ def describe_run(
     """Write run.json, with the counts of the `held_out` problems by every axis but the rung. At a resume from the
     checkpoint `resumed`, keep time and command of the start, and add the checkpoint, its `step`, the command and the
     `changed` settings (name -> [before, now]) to `resumes`. `config` holds the current settings."""
-    path = Path(args.output_dir) / "run.json"
-    before = _before(path) if resumed is not None and path.exists() else {}
+    path, before = Path(args.output_dir) / "run.json", dict[str, Any]()
+    if resumed is not None and path.exists():
+        before = json_file(path, "move it away: the resume writes a new one", resumes=list)
     kept = {name: before[name] for name in ("started", "command") if name in before}
     resumes = before.get("resumes", [])
     if resumed is not None:
@@ -58,33 +57,13 @@ def describe_run(
     axes = [domain.axes(problem) for problem in held_out]
     names = dict.fromkeys(name for own in axes for name in own if name != "rung")
     counts = {name: Counter(str(own[name]) for own in axes if own.get(name) is not None) for name in names}
-    write_description(
-        args,
-        spread(args.to_dict()),
-        domain,
-        **kept,
-        counts="rounds",
-        metrics=declared,
-        resumes=resumes,
-        held_out=counts,
-    )
-
-
-def _before(path: Path) -> dict[str, Any]:
-    """Return the contents of run.json; a damaged file is renamed with a warning, and {} is returned."""
-    try:
-        return json_file(path, resumes=list)
-    except DataError as error:
-        kept = path.with_name(f"{path.name}.damaged")
-        path.replace(kept)
-        logger.warning("%s It is kept as %s, and a new one begins with this resume.", error, kept.name)
-        return {}
+    more = kept | {"counts": "rounds", "metrics": declared, "resumes": resumes, "held_out": counts}
+    write_description(args, spread(args.to_dict()), domain, **more)
 
 
 def write_description(args: Any, config: dict[str, Any], domain: Any, **more: Any) -> None:
     """Write run.json to `args.output_dir`: settings without access tokens, domain, software versions, and `more`."""
-    settings = domain.to_dict()
-    path = Path(args.output_dir) / "run.json"
+    settings, path = domain.to_dict(), Path(args.output_dir) / "run.json"
     description = {
         "name": path.parent.name,
         "started": _now(),
@@ -141,7 +120,8 @@ def _now() -> str:
 
 
 class RunFolder(TrainerCallback):
-    """Callback that appends logs to metrics.jsonl and samples to samples.jsonl, and at a save writes solve rates."""
+    """Callback that appends logs to metrics.jsonl and samples to samples.jsonl, and at a save writes solve rates; with
+    `rounds_per_export` it exports `<agent>_<k>/round_<r>/model/` (Multimodal LLM Self-Play, appendix B)."""
 
     def __init__(self, buffer: MetricsBuffer, exports: Exports, solve_rate: CumulativeSolveRate) -> None:
         self.buffer, self.exports, self.solve_rate = buffer, exports, solve_rate
@@ -158,6 +138,10 @@ class RunFolder(TrainerCallback):
         append_lines(folder / "metrics.jsonl", [record])
         if "loss" in logs:
             append_lines(folder / "samples.jsonl", [{"step": state.global_step, **s} for s in self.buffer.samples])
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if args.rounds_per_export and self.exports.counts.rounds % args.rounds_per_export == 0:
+            self.exports.write_round(Path(args.output_dir))
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if not state.is_world_process_zero:
@@ -176,11 +160,9 @@ class ReportEvery(TrainerCallback):
         self.written = 0  # the round of the last report
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        now = state.global_step
-        if not state.is_world_process_zero or not logs or "loss" not in logs:
-            return
-        if now // self.rounds > self.written // self.rounds:
-            self.written = now
+        due = state.global_step // self.rounds > self.written // self.rounds
+        if state.is_world_process_zero and "loss" in (logs or ()) and due:
+            self.written = state.global_step
             report_of(Path(args.output_dir))
 
 
@@ -226,8 +208,7 @@ class BeforeAfter(TrainerCallback):
 
     def start(self) -> None:
         """Discard earlier evaluations, but at the first run keep the one before training."""
-        if self.begun:
-            self.before = {}
+        self.before = {} if self.begun else self.before
         self.after = {}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -242,21 +223,13 @@ class BeforeAfter(TrainerCallback):
         problems, or with another number of answers, is not paired with the first one."""
         if not state.is_world_process_zero:
             return
-        folder = Path(args.output_dir)
-        written = _before_in(folder / "evaluation.json") if state.global_step else {}
-        before = next((one for one in (written, self.before) if one and _pairs(one, self.after)), {})
-        if before:
-            write_evaluation(folder, before, self.after)
-
-
-def _before_in(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json_file(path, before=dict)["before"]) if path.is_file() else {}
-    except DataError:
-        return {}
-
-
-def _pairs(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Return whether `after` is empty or has the problems and the number of answers of `before`."""
-    a, b = before.get("prover", {}), after.get("prover", {})
-    return not b or all(a.get(name) == b[name] for name in ("keys", "n"))
+        path, candidates = Path(args.output_dir) / "evaluation.json", [self.before]
+        if state.global_step:
+            with suppress(DataError):  # absent or damaged
+                candidates.insert(0, json_file(path, before=dict)["before"])
+        now = self.after.get("prover", {})
+        for before in filter(None, candidates):
+            then = before.get("prover", {})
+            if not now or all(then.get(name) == now[name] for name in ("keys", "n")):
+                write_evaluation(path.parent, before, self.after)
+                return
