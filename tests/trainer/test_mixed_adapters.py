@@ -13,8 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LM
 from countdown_selfplay.contract.round import Rollout, Turn
 from countdown_selfplay.objectives import OBJECTIVES, make_objective
 from countdown_selfplay.policies.forward import bare, padding_of
-from countdown_selfplay.policies.lora import allow_mixed
-from countdown_selfplay.policies.mixed_adapters import MixedRows
+from countdown_selfplay.policies.mixed_adapters import MixedRows, allow_mixed
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.plan import Pass, samples_of, side_by_side
 from tests.probe_games import POOL

@@ -189,7 +189,7 @@ def test_a_server_that_has_lost_an_adapter_gets_it_again(tmp_path, running):
 
     def forgetful(self, role, *args, **kwargs):
         label, _ = backend._labels[backend.urls[role], role]
-        backend.clients[backend.urls[role]].post("/v1/unload_lora_adapter", {"lora_name": label})
+        backend.clients[backend.urls[role]].ask("/v1/unload_lora_adapter", {"lora_name": label})
         dropped.append(label)
         return turn(self, role, *args, **kwargs)
 
@@ -254,7 +254,7 @@ def test_a_server_with_other_weights_than_it_was_sent_is_noticed(tmp_path, runni
     assert not backend._replaced(running.url)  # nothing was sent yet
     backend._mark(running.url)
     assert not backend._replaced(running.url)
-    backend.clients[running.url].post("/update_weight_version", {"new_version": "another"})
+    backend.clients[running.url].ask("/update_weight_version", {"new_version": "another"})
     assert backend._replaced(running.url)
     assert not backend.clients[running.url].knows("/no_such_path", {})
 

@@ -15,6 +15,7 @@ from torch import nn
 from .._transformers import CACHE_NAMES
 from ..errors import ConfigError
 from ..registry import suggestion
+from .forward import heads_in
 
 logger = logging.getLogger(__name__)
 
@@ -46,9 +47,9 @@ class CompiledLayers:
 
 
 def layers_of(model: Any) -> list[nn.Module]:
-    """Return the decoder layers of a causal LM: the modules whose class its `_no_split_modules` lists."""
-    names = set(model._no_split_modules or ())
-    return [part for part in model.modules() if type(part).__name__ in names]
+    """Return the decoder layers with a trained weight: modules whose class the model's `_no_split_modules` lists."""
+    layers = [part for part in model.modules() if type(part).__name__ in (model._no_split_modules or ())]
+    return [layer for layer in layers if any(p.requires_grad for p in layer.parameters())]
 
 
 def compile_layers(
@@ -68,8 +69,7 @@ def compile_layers(
         raise ConfigError(
             f"`torch_compile_mode` ({mode}) must be one of {', '.join(modes)}{why}.{suggestion(mode, modes)}"
         )
-    heads = [part for part in module.modules() if "shared_prefix" in vars(part)]
-    layers = [layer for head in heads for layer in layers_of(head) if any(p.requires_grad for p in layer.parameters())]
+    layers = [layer for head in heads_in(module) for layer in layers_of(head)]
     why = ""
     if engine != "ddp":
         why = f"the run's engine is {engine}, which takes layers apart"

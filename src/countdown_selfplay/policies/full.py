@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 from transformers import GenerationConfig, PreTrainedModel
 
-from .base import Placing, PolicySet, cut_up, empty_of, gathered, holding, inner_name
+from .base import Placing, PolicySet, cut_up, empty_of, gathered, inner_name, part_of
 from .decode import without_idle_rows
 from .forward import say_once, scored_at
 
@@ -196,19 +196,17 @@ class FullPolicies(PolicySet):
         yield placed
 
     def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
-        policy, prefix = self._model(name), f"policies.{inner_name(name)}."
         if state is None:
-            policy.save_pretrained(folder)
+            self._model(name).save_pretrained(folder)
             return
         second = set(self.module._keys_to_ignore_on_save or ())
-        weights = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix) and k not in second}
-        policy.save_pretrained(folder, state_dict={key: _own_storage(value) for key, value in weights.items()})
+        weights = part_of({k: v for k, v in state.items() if k not in second}, f"policies.{inner_name(name)}.")
+        self._model(name).save_pretrained(folder, state_dict={k: _own_storage(v) for k, v in weights.items()})
 
     def rebuilt(self, name: str, state: Mapping[str, Any] | None = None) -> nn.Module:
-        prefix = f"policies.{inner_name(name)}."
-        state = self.module.state_dict() if state is None else state
-        weights = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
-        return holding(empty_of(self._model(name)), weights)
+        state, model = self.module.state_dict() if state is None else state, empty_of(self._model(name))
+        model.load_state_dict(part_of(state, f"policies.{inner_name(name)}."), strict=False)
+        return model
 
     def restore(self, name: str, folder: Path) -> None:
         load_torch_model(self._model(name), folder)  # it has tied embeddings once

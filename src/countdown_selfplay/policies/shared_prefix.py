@@ -11,7 +11,6 @@ size.
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from transformers import PreTrainedModel
 
 from .base import cut_up
 from .decode import common_start
-from .forward import ANSWER, alone, left_padded, misread, padding_of, states, tokens
+from .forward import ANSWER, alone, heads_in, laid_back, left_padded, misread, padding_of, states_changed, tokens
 
 logger = logging.getLogger(__name__)
 
@@ -209,7 +208,7 @@ def laid_out(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
     given = {"position_ids": packs.positions_NL, "attention_mask": mask_of(base, packs)}
     found = base.base_model(input_ids=packs.ids_NL, **given).last_hidden_state.flatten(0, 1)[packs.source_M]
     each = [torch.cat([prompt, end]) for prompt, end in zip([first, first, second], ends, strict=True)]
-    return found[packs.target_M.argsort()].view(3, ANSWER, -1), alone(states, base, each)[:, :-1]
+    return found[packs.target_M.argsort()].view(3, ANSWER, -1), alone(base, each)[:, :-1]
 
 
 def mask_of(model: Any, packs: Packs) -> torch.Tensor:
@@ -271,35 +270,22 @@ class SharedPrefix:
         return self._output(model, fused, packed(rows, plan, ids.device), mask, labels)
 
     def _output(self, model: Any, fused: Any, packs: Packs, mask: torch.Tensor, labels: torch.Tensor) -> Any:
-        handle = model.base_model.register_forward_hook(functools.partial(_scored, packs.source_M))
-        try:
-            output = fused(
-                input_ids=packs.ids_NL, position_ids=packs.positions_NL, attention_mask=mask_of(model, packs),
-                fused_lm_head=True,
-                shift_labels=labels.flatten()[packs.target_M][None],
-            )  # fmt: skip
-        finally:
-            handle.remove()
-        for name in ("log_probs", "entropy", "log_sum_sq_probs", "mean_logits", "is_top1"):
-            value = output.get(name)
-            if value is not None:
-                output[name] = (
-                    value.new_zeros(mask.numel()).index_copy(0, packs.target_M, value[0]).view(mask.shape)[:, 1:]
-                )
-        return output
+        def apart(value: torch.Tensor) -> torch.Tensor:
+            flat = value.new_zeros(mask.numel()).index_copy(0, packs.target_M, value[0])
+            return flat.view(mask.shape)[:, 1:]
 
-
-def _scored(source_M: torch.Tensor, module: Any, arguments: Any, output: Any) -> Any:
-    """Return the backbone's output at the tokens that predict a scored token."""
-    output.last_hidden_state = output.last_hidden_state.flatten(0, 1).index_select(0, source_M)[None]
-    return output
+        given = {"input_ids": packs.ids_NL, "position_ids": packs.positions_NL}
+        given |= {"attention_mask": mask_of(model, packs), "shift_labels": labels.flatten()[packs.target_M][None]}
+        # The head gets the tokens that predict a scored one.
+        with states_changed(model, lambda states: states.flatten(0, 1).index_select(0, packs.source_M)[None]):
+            return laid_back(fused(fused_lm_head=True, **given), apart)
 
 
 def share_prefixes(modules: Iterable[torch.nn.Module], mode: str, sharded: bool = False) -> bool:
     """Let every causal LM with TRL's head inside `modules` share prompts; return whether one of them does. `mode`: on,
     or auto (on a CPU, if cheaper). `sharded`: the engine will shard the weights. A warning names the first model that
     cannot."""
-    heads: list[Any] = [part for module in modules for part in module.modules() if "shared_prefix" in vars(part)]
+    heads = [head for module in modules for head in heads_in(module)]
     if mode == "auto":
         heads = [head for head in heads if all(p.device.type == "cpu" for p in head.parameters())]
     reasons = [SHARDED if sharded else obstacle(head) for head in heads]

@@ -137,8 +137,7 @@ def test_under_full_each_players_model_and_the_frozen_one_can_be_pushed(tmp_path
     engine = object.__new__(Colocate)
     VLLMSampler.__init__(engine, turns_of(args, policies))
     assert sorted(policies.weights_of.values()) == ["prover/0", "prover/1", "start"]
-    held = [engine.stale("engine", name) for name in policies.weights_of.values()]
-    for (_, print_), name in zip(held, policies.weights_of.values(), strict=True):
-        module = engine._module_of(name)
-        assert print_ == fingerprint(module.parameters()) and print_
+    for name in policies.weights_of.values():
+        assert engine.renew("engine", name, list)
+        assert engine._held == {"engine": (name, fingerprint(engine._module_of(name).parameters()))}
     assert len({id(engine._module_of(name)) for name in policies.weights_of.values()}) == 3
