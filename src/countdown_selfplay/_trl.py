@@ -200,8 +200,7 @@ def colocated_vllm(
     from trl.generation import vllm_generation as module
 
     llm = module.LLM
-    module.LLM = lambda **given: wrap(llm(**{**given, **engine}))
-    try:
+    with swapped(module, {"LLM": lambda **given: wrap(llm(**{**given, **engine}))}):
         return module.VLLMGeneration(
             model=model,
             accelerator=accelerator,
@@ -219,8 +218,6 @@ def colocated_vllm(
             min_p=args.min_p,
             logprobs=0,
         )
-    finally:
-        module.LLM = llm
 
 
 def server_vllm(accelerator: Any, tokenizer: Any, model: Any, url: str, port: int, timeout: float, dtype: Any) -> Any:

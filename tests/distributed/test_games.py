@@ -1,4 +1,4 @@
-# Tests: distributed/ddp.py, distributed/deepspeed.py, distributed/fsdp.py, training/round.py
+# Tests: distributed/ddp.py, distributed/sharded.py, training/round.py
 """The probe games on two processes, one launch per engine: they agree, resume and wait for nobody."""
 
 import pytest

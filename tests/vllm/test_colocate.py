@@ -92,7 +92,7 @@ def test_without_the_push_the_second_role_samples_from_the_first_ones_weights_an
 ):
     """The fault that nothing else shows: the same run, with an engine that believes that it holds every role."""
     trainer = build(tmp_path, max_steps=2)
-    monkeypatch.setattr(VLLMSampler, "stale", lambda self, place, name: None)
+    monkeypatch.setattr(VLLMSampler, "renew", lambda self, place, name, send: False)
     trainer.train()
     last = rounds(tmp_path)[-1]
     assert last["prover/sampler_logp_difference"] > 1e-3 and last["prover/weights_pushed"] == 0

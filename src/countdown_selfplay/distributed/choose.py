@@ -7,8 +7,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from .ddp import Engine
-from .deepspeed import ZeroEngine, deepspeed_settings
-from .fsdp import FsdpEngine
+from .sharded import FsdpEngine, ZeroEngine, deepspeed_settings
 
 
 def _on(name: str) -> bool:

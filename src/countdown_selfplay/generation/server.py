@@ -47,15 +47,9 @@ class UnknownModelError(GenerationError):
 
 
 class VLLMServerClient:
-    """HTTP client of one server. `lost`: a request failed, not by a time-out, and the server may have restarted.
-
-    Args:
-        url: address, such as http://127.0.0.1:8000.
-        timeout: seconds that one attempt may take.
-        retries: attempts after the first one.
-        backoff: seconds before the first retry; `growth` times as long before each further one.
-        quiet: whether retries are not logged.
-    """
+    """HTTP client of one server, with `timeout` seconds for an attempt, and `retries` after the first one: `backoff`
+    seconds later, and `growth` times as long before each further one. `quiet`: retries are not logged. `lost`: a
+    request failed, not by a time-out, and the server may have restarted."""
 
     def __init__(
         self, url: str, timeout: float, retries: int, backoff: float = 2.0, growth: float = 2.0, quiet: bool = False

@@ -101,7 +101,7 @@ def _spans_of(base: Any) -> list[int]:
 def _undisturbed(base: Any) -> Iterator[None]:
     """Set evaluation mode without gradients inside the block; restore modes, generators, config and mixed passes."""
     mixed, config = getattr(base, "mixed", None), {"generation_config": GenerationConfig()}
-    unmixed = nullcontext() if mixed is None else _trl.swapped(mixed, {"rows": None})
+    unmixed = nullcontext() if mixed is None else _trl.swapped(mixed, {"owner_B": None})
     seeded = private_generator(base.device, "reading")
     with evaluating(base), _trl.swapped(base, config), unmixed, seeded, torch.no_grad():
         yield
@@ -143,9 +143,13 @@ def padded(base: Any, length: int, **more: Any) -> tuple[torch.Tensor, torch.Ten
     return states(base, input_ids=ids, attention_mask=mask, **given), alone(base, rows)
 
 
-def placed(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the results of `padded` with position ids, for `misread`."""
-    return padded(base, length, position_ids=positions_of)
+def positions_of(mask: torch.Tensor) -> torch.Tensor:
+    """Return each token's position in its row, padding not counted; 0 on padding."""
+    return (mask.long().cumsum(1) - 1).clamp(min=0)
+
+
+placed = functools.partial(padded, position_ids=positions_of)
+"""Results of `padded` with position ids, for `misread`."""
 
 
 def padding_of(base: Any, longest: int) -> str:
@@ -157,11 +161,6 @@ def padding_of(base: Any, longest: int) -> str:
         return "placed"
     say_once(f"Prompts of each length go through {type(base).__name__} in separate passes: it {why}.")
     return "apart"
-
-
-def positions_of(mask: torch.Tensor) -> torch.Tensor:
-    """Return each token's position in its row, padding not counted; 0 on padding."""
-    return (mask.long().cumsum(1) - 1).clamp(min=0)
 
 
 def difference(found: torch.Tensor, expected: torch.Tensor) -> float:

@@ -150,16 +150,17 @@ class FullPolicies(PolicySet):
         inner = {inner_name(name): model for name, model in models.items()}
         self.module = PolicyModule(inner, active=next(iter(inner)), unsaved=unsaved)
         self._now = next(iter(models))
-        self._references: dict[str, tuple[nn.Module, Any, Any]] = {}
-        """Role -> (frozen copy as the engine wraps it, the copy itself, the copy's forward at the role's temperature).
-        Roles with equal initial weights share the copy."""
+        self._copies: dict[object, tuple[nn.Module, nn.Module]] = {}
+        """Identifier of initial weights -> (frozen copy as the engine wraps it, the copy itself)."""
+        self._heads: dict[str, Any] = {}
+        """Role -> forward of its frozen copy at the role's temperature."""
 
     def _switch(self, name: str) -> None:
         self.module.active, self._now = inner_name(name), name
 
     @property
     def frozen_copies(self) -> tuple[nn.Module, ...]:
-        return tuple(dict.fromkeys(placed for placed, *_ in self._references.values()))
+        return tuple(placed for placed, _ in self._copies.values())
 
     def _model(self, name: str) -> Any:
         return self.module.policies[inner_name(name)]
@@ -172,7 +173,6 @@ class FullPolicies(PolicySet):
         # TRL patched the set's forward with one temperature; each policy gets its own head instead (rule 17).
         self.module.__dict__.pop("forward", None)
         copies: dict[object, nn.Module] = {}
-        heads: dict[str, Any] = {}
         for role in anchored:  # copied before the heads of policies are patched
             start, policy = self.starts[self.weights_of[role]], self._model(self.weights_of[role])
             if start not in copies:
@@ -181,18 +181,15 @@ class FullPolicies(PolicySet):
             frozen = copies[start]
             vars(frozen).pop("forward", None)
             scored_at(frozen, temperatures[role])
-            heads[role] = frozen.forward
-        placed = {start: place(frozen) for start, frozen in copies.items()}
-        for role, head in heads.items():
-            start = self.starts[self.weights_of[role]]
-            self._references[role] = (placed[start], copies[start], head)
+            self._heads[role] = frozen.forward
+        self._copies = {start: (place(frozen), frozen) for start, frozen in copies.items()}
         for name in dict.fromkeys(self.weights_of.values()):
             scored_at(self._model(name), temperatures[self.shared_by(name)[0]], self.top1)
 
     @contextmanager
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
-        placed, frozen, head = self._references[role]
-        frozen.forward = head  # type: ignore[method-assign]
+        placed, frozen = self._copies[self.starts[self.weights_of[role]]]
+        frozen.forward = self._heads[role]
         yield placed
 
     def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:

@@ -27,20 +27,6 @@ from .shared_prefix import drops
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class MixedRows:
-    """Owner of each row of a pass, and the number of columns by which the row is shifted right compared with a pass of
-    its player alone, so that positions equal those of separate passes."""
-
-    owner_B: list[int]
-    shift_B: list[int]
-
-    @classmethod
-    def of(cls, parts: Sequence[tuple[int, int, int]]) -> MixedRows:
-        """Build the rows from `parts`: (owner, number of rows, shift) of consecutive rows."""
-        return cls(*([part[i] for part in parts for _ in range(part[1])] for i in (0, 2)))
-
-
 @dataclass(eq=False)
 class Stacked:
     """Weights A or B of a LoRA layer, one per player, and the stacked tensor that the layer reads."""
@@ -89,7 +75,7 @@ class GroupedLinear:
 
     def forward(self, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Compute PEFT's forward, (..., in) -> (..., out), with each row's A and B. See `MixedAdapters.read`."""
-        if self.mixed.rows is None or self.layer.disable_adapters:
+        if self.mixed.owner_B is None or self.layer.disable_adapters:
             return self.alone(x, *args, **kwargs)
         owner_N, result = self.mixed.owner_N, self.layer.base_layer(x, *args, **kwargs)
         a_NRI, b_NOR = self.a.value, self.b.value
@@ -102,13 +88,16 @@ class GroupedLinear:
 
 @dataclass(eq=False)
 class MixedAdapters:
-    """Mixed passes of one base. `names`: names of the adapters, indexed by `MixedRows.owner_B`."""
+    """Mixed passes of one base. `names`: names of the adapters, indexed by `owner_B`."""
 
     names: list[str]
     stacked: list[Stacked] = field(default_factory=list)
     """A and B of each layer in turn."""
-    rows: MixedRows | None = None
-    """Rows of the current pass; None: the active adapter alone."""
+    owner_B: list[int] | None = None
+    """Owner of each row of the current pass; None: the active adapter alone."""
+    shift_B: list[int] = field(default_factory=list)
+    """Number of columns by which each row is shifted right compared with a pass of its player alone, so that positions
+    equal those of separate passes."""
     owner_N: torch.Tensor | None = None
     """Owners of the equal parts into which layers split their input; None: one part per player in turn. It stays until
     the next pass, because gradient checkpointing runs layers again inside backward."""
@@ -118,10 +107,12 @@ class MixedAdapters:
         """Return the owner index of the weights called `name`."""
         return self.names.index(inner_name(name))
 
-    def begin(self, rows: MixedRows) -> None:
-        """Set the rows of the next pass, whose backward pass adds to the `grad` of their owners."""
-        self.rows = rows
-        self.read(rows.owner_B)
+    def begin(self, parts: Sequence[tuple[int, int, int]]) -> None:
+        """Set the rows of the next pass, whose backward pass adds to the `grad` of their owners. `parts`: (owner,
+        number of rows, shift) of consecutive rows."""
+        self.owner_B = [owner for owner, count, _ in parts for _ in range(count)]
+        self.shift_B = [shift for _, count, shift in parts for _ in range(count)]
+        self.read(self.owner_B)
         if not all(stacked.fits() for stacked in self.stacked):
             sizes = [sum(p.numel() for p in stacked.parameters) for stacked in self.stacked]
             self._gradient = self.stacked[0].parameters[0].new_zeros(sum(sizes))
@@ -132,7 +123,7 @@ class MixedAdapters:
         for stacked in self.stacked:
             stacked.read(graph)
         if training and not graph:
-            self._attach(list(dict.fromkeys(rows.owner_B)))
+            self._attach(list(dict.fromkeys(self.owner_B)))
 
     def _attach(self, owners: Sequence[int]) -> None:
         """Replace the `grad` of the owners' parameters by views of the buffer to which a backward pass adds."""
@@ -155,15 +146,15 @@ class MixedAdapters:
         self.owner_N = None if alike else torch.tensor(parts, device=self.stacked[0].parameters[0].device)
 
     def end(self) -> None:
-        self.rows = self.owner_N = None
+        self.owner_B = self.owner_N = None
 
     def positioned(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the forward arguments `given` with the rows' position ids, and set the owners that layers read."""
-        if self.rows is None:
+        if self.owner_B is None:
             return given
-        self.read(self.rows.owner_B)
+        self.read(self.owner_B)
         ids = given["input_ids"]
-        shift_B1 = torch.tensor(self.rows.shift_B, device=ids.device)[:, None]
+        shift_B1 = torch.tensor(self.shift_B, device=ids.device)[:, None]
         return given | {"position_ids": (torch.arange(ids.size(1), device=ids.device) - shift_B1).clamp(min=0)}
 
 
@@ -212,7 +203,7 @@ def unlike_alone(module: Any, mixed: MixedAdapters) -> float:
         with torch.no_grad():
             for p, _ in kept:
                 p.copy_(torch.randn(p.shape, generator=generator) / p.size(1) ** 0.5)
-            mixed.begin(MixedRows.of([(i, 1, 0) for i in range(len(ids))]))
+            mixed.begin([(i, 1, 0) for i in range(len(ids))])
             together = backbone(input_ids=ids).last_hidden_state
             mixed.end()
             apart = []
