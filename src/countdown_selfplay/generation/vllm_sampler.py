@@ -28,8 +28,6 @@ from ..policies.lora import LoraPolicies, SeveralBases
 from .base import Sampler, SamplingContext
 
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-BARRED = -100.0
-"""Lowest logit bias of vLLM, at which a token is never drawn."""
 
 
 class VLLMSampler(Sampler):
@@ -101,7 +99,7 @@ class VLLMSampler(Sampler):
         found |= {"stop": list(how["stop_strings"])} if how["stop_strings"] else {}
         more = how["generation_kwargs"]
         found |= {"min_tokens": more["min_new_tokens"]} if "min_new_tokens" in more else {}
-        bias = dict.fromkeys(more.get("suppress_tokens", ()), BARRED)
+        bias = dict.fromkeys(more.get("suppress_tokens", ()), -100.0)  # vLLM's lowest, at which none is drawn
         return found | ({"logit_bias": bias} if bias else {})
 
 

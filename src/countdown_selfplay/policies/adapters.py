@@ -100,7 +100,7 @@ def merged(model: Any) -> Any:
     if isinstance(model, PeftModel):
         try:
             if not isinstance(model.base_model, BaseTuner):
-                raise ValueError("soft prompts are no weights")
+                raise ValueError("soft prompts are not weights")
             _untie(model.get_base_model())
             model = model.merge_and_unload()
         except (NotImplementedError, ValueError) as error:

@@ -189,7 +189,7 @@ class FullPolicies(PolicySet):
     @contextmanager
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
         placed, frozen = self._copies[self.starts[self.weights_of[role]]]
-        frozen.forward = self._heads[role]
+        frozen.forward = self._heads[role]  # type: ignore[method-assign]
         yield placed
 
     def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
