@@ -67,10 +67,7 @@ RESUMED_BY = "_load_from_checkpoint"
 
 def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:
     """Prepare a frozen model for inference under the engine `sharded_by` (deepspeed or fsdp) and return it."""
-    from trl.models import prepare_deepspeed, prepare_fsdp
-
-    prepare: Any = {"deepspeed": prepare_deepspeed, "fsdp": prepare_fsdp}[sharded_by]
-    return prepare(model, accelerator)
+    return getattr(importlib.import_module("trl.models"), f"prepare_{sharded_by}")(model, accelerator)
 
 
 def whole_for_generation(wrapped: Any, accelerator: Any, gather: bool) -> Any:
@@ -123,12 +120,7 @@ def quick_turn(module: Any, bare: bool) -> Iterator[None]:
     trainer = importlib.import_module("trl.trainer.grpo_trainer")
     stock = trainer.pad
 
-    def pad(
-        tensors: list[torch.Tensor],
-        padding_value: int = 0,
-        padding_side: str = "right",
-        pad_to_multiple_of: int | None = None,
-    ) -> torch.Tensor:
+    def pad(tensors: Any, padding_value: int = 0, padding_side: str = "right", pad_to_multiple_of: Any = None) -> Any:
         if tensors[0].dim() != 1 or pad_to_multiple_of is not None:
             return stock(tensors, padding_value, padding_side, pad_to_multiple_of)
         return pad_sequence(tensors, True, padding_value, padding_side)
@@ -178,8 +170,7 @@ def sampling_overrides(
 
 def empty_logs() -> dict[str, Any]:
     """Return an empty `_logs`, in which TRL collects completions for `log_completions`, without a limit of rows."""
-    named: dict[str, Any] = {"rewards": defaultdict(list), "extra": defaultdict(list)}
-    return {"images": [], "prompt": [], "completion": [], "advantages": [], **named}
+    return {name: defaultdict(list) if name in ("rewards", "extra") else [] for name in COMPLETION_LOGS}
 
 
 def vllm_overrides(generation: Any, step: int) -> dict[str, Any]:
@@ -209,8 +200,7 @@ def colocated_vllm(
     from trl.generation import vllm_generation as module
 
     llm = module.LLM
-    module.LLM = lambda **given: wrap(llm(**{**given, **engine}))
-    try:
+    with swapped(module, {"LLM": lambda **given: wrap(llm(**{**given, **engine}))}):
         return module.VLLMGeneration(
             model=model,
             accelerator=accelerator,
@@ -228,8 +218,6 @@ def colocated_vllm(
             min_p=args.min_p,
             logprobs=0,
         )
-    finally:
-        module.LLM = llm
 
 
 def server_vllm(accelerator: Any, tokenizer: Any, model: Any, url: str, port: int, timeout: float, dtype: Any) -> Any:

@@ -112,20 +112,16 @@ def uneven(output, config, scenario):
     of different lengths."""
     extra = {"conjecturer_reward": lambda solve_rate_P, ctx: solve_rate_P * 0.0} if scenario == "flat" else {}
     if scenario == "collapse":
-        config = {**config, "guard_window": 1, "guard_max_rollbacks": 2}
-        trips = {
-            "round/solve_rate_mean": [None, 0.99],
-            "conjecturer/parseable_rate": [0.05, None],
-        }  # the garbled round
-        config["guard_trips"] = trips
+        # The second one trips in the garbled round.
+        trips = {"round/solve_rate_mean": [None, 0.99], "conjecturer/parseable_rate": [0.05, None]}
+        config = {**config, "guard_window": 1, "guard_max_rollbacks": 2, "guard_trips": trips}
     trainer, _ = build(output, "full", config, **extra)
     rank, start, counts = trainer.accelerator.process_index, weights(trainer), trainer.counts
 
     def garble(role, found):
         lonely = scenario == "lonely" and rank == 1
-        if role == "conjecturer" and (
-            lonely or (scenario == "collapse" and counts.attempt == 0 and counts.rounds == 2)
-        ):
+        collapsed = scenario == "collapse" and counts.attempt == 0 and counts.rounds == 2
+        if role == "conjecturer" and (lonely or collapsed):
             found.texts = ["no problem"] * len(found.texts)
 
     on_sample(trainer, garble)

@@ -1,22 +1,20 @@
-# Tests: distributed/ddp.py, distributed/deepspeed.py, distributed/fsdp.py, policies/full.py, policies/lora.py
+# Tests: distributed/ddp.py, distributed/sharded.py, policies/full.py, policies/lora.py
 """DDP, ZeRO-2, ZeRO-3 and FSDP2 x full, lora and tied, on two real processes; one launch per engine."""
 
 import json
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from tests.distributed.two_processes import ranks_of
-from tests.trainer.conftest import make_trainer, on_sample
+from tests.trainer.conftest import After, make_trainer, on_sample, weights
 from tests.trainer.test_round import LORA, problems
 
 pytestmark = pytest.mark.distributed
 
-ENGINES, SHARINGS, SCENARIOS = (
-    ("ddp", "zero2", "zero3", "fsdp2"),
-    ("full", "lora", "tied"),
-    ("lonely", "flat", "collapse", "lengths"),
-)
+ENGINES, SHARINGS = ("ddp", "zero2", "zero3", "fsdp2"), ("full", "lora", "tied")
+SCENARIOS = ("lonely", "flat", "collapse", "lengths")
 ROUNDS, RESUME_AT = 4, 3  # two rounds an epoch: the resume is inside the second
 # No clip (DeepSpeed's is joint, the others' per role), and an epsilon at which AdamW is smooth: at 1e-8 its first step
 # is the gradient's sign, which turns a difference of 1e-9 in a gradient near zero into one of 1e-3 in the weight.
@@ -36,13 +34,9 @@ def launched(request, tmp_path_factory):
 @pytest.mark.parametrize("sharing", SHARINGS)
 def test_the_engine_is_on_ranks_are_equal_every_role_moves_and_a_resume_is_exact(launched, sharing):
     engine, _, ranks = launched
-    own = ranks[0][sharing]
-    kind, wrapped = {
-        "ddp": ("MULTI_CPU", "DistributedDataParallel"),
-        "zero2": ("DEEPSPEED", "DeepSpeedEngine"),
-        "zero3": ("DEEPSPEED", "DeepSpeedEngine"),
-        "fsdp2": ("FSDP", "FSDPModule"),
-    }[engine]
+    own, zero = ranks[0][sharing], ("DEEPSPEED", "DeepSpeedEngine")
+    other = {"ddp": ("MULTI_CPU", "DistributedDataParallel"), "fsdp2": ("FSDP", "FSDPModule")}
+    kind, wrapped = other.get(engine, zero)
     for rank in ranks:  # or a silent fallback would pass
         assert rank[sharing]["processes"] == 2 and rank[sharing]["distributed_type"].endswith(kind)
         assert wrapped in rank[sharing]["wrapped"] and rank[sharing]["engine"] == engine
@@ -79,8 +73,6 @@ def test_the_updates_are_those_of_one_process_on_the_same_samples(launched, shar
 
 def replay(trainer, recorded):
     """Let `trainer` play what two processes sampled; the weights after each round."""
-    from transformers import TrainerCallback
-
     after, pad = [], trainer.processing_class.pad_token_id
     turns = iter(zip(*recorded, strict=True))
 
@@ -94,15 +86,8 @@ def replay(trainer, recorded):
             problems = [trainer.domain.problem(row) for row in found.rows for _ in range(found.n)]
             found.verdicts = trainer.domain.verify(found.texts, problems)
 
-    class After(TrainerCallback):
-        def on_step_end(self, args, state, control, **kwargs):
-            names = trainer.policies.weight_names
-            after.append(
-                {f"{n}:{k}": p.detach().clone() for n in names for k, p in trainer.policies.named_parameters(n)}
-            )
-
     on_sample(trainer, join)
-    trainer.add_callback(After())
+    trainer.add_callback(After(lambda: after.append(weights(trainer))))
     return after
 
 
@@ -118,18 +103,13 @@ def together(key, tensors, pad):
 
 @pytest.mark.parametrize("sharing", SHARINGS)
 def test_checkpoints_and_exports_hold_each_policy_as_a_plain_folder(launched, sharing):
-    from safetensors.torch import load_file
-
     _, output, _ = launched
     after = torch.load(output / sharing / "weights.pt")["after"][-1]
     names = dict.fromkeys(key.split(":")[0] for key in after)
     for name in names:
-        for folder in (
-            output / sharing / "straight" / f"checkpoint-{ROUNDS}" / name,
-            output / sharing / "exported" / name,
-        ):
-            file = folder / ("adapter_model.safetensors" if sharing == "lora" else "model.safetensors")
-            held = load_file(file)
+        for folder in (f"straight/checkpoint-{ROUNDS}", "exported"):
+            file = "adapter_model.safetensors" if sharing == "lora" else "model.safetensors"
+            held = load_file(output / sharing / folder / name / file)
             own = {key.split(":")[1]: value for key, value in after.items() if key.startswith(f"{name}:")}
             if sharing == "lora":
                 own = {key.replace(f".{name}.", "."): value for key, value in own.items()}

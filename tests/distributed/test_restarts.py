@@ -8,7 +8,7 @@ import pytest
 
 from tests.trainer.conftest import rounds
 
-from .test_two_processes import SAVING, STATE, equal_ranks, launch, run
+from .test_two_processes import SAVING, equal_ranks, launch, run, same_state
 
 pytestmark = pytest.mark.distributed
 
@@ -31,9 +31,7 @@ def test_torchrun_starts_a_killed_run_again_from_its_newest_checkpoint(straight,
     killed = {"rank": rank, "number": int(signal.SIGKILL), "round_": 3}
     process = launch(tmp_path, "auto", killed, RESTARTS, OWN_STORE, **SAVING)
     assert process.returncode == 0, process.stderr[-9000:]
-    found, expected = equal_ranks(tmp_path), straight[0]
-    for name in STATE:
-        assert found[name] == expected[name], name
+    same_state(equal_ranks(tmp_path), straight[0])
     assert rounds(tmp_path) == straight[1]
     run_json = json.loads((tmp_path / "run.json").read_text())
     assert [entry["step"] for entry in run_json["resumes"]] == [2]
@@ -44,9 +42,7 @@ def test_sigterm_to_one_process_ends_both_at_the_end_of_the_round_with_a_checkpo
     process = launch(tmp_path, None, told, **{**SAVING, "save_steps": 100})
     assert process.returncode != 0 and "Stopped after round 3 (SIGTERM)" in process.stderr, process.stderr[-9000:]
     assert (tmp_path / "checkpoint-3" / "complete.json").exists()
-    found = run(tmp_path, "auto", **{**SAVING, "save_steps": 100})
-    for name in STATE:
-        assert found[name] == straight[0][name], name
+    same_state(run(tmp_path, "auto", **{**SAVING, "save_steps": 100}), straight[0])
 
 
 def test_what_fails_on_the_main_process_alone_is_said_by_both_and_none_waits_for_it(tmp_path):

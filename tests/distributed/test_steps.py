@@ -1,4 +1,4 @@
-# Tests: training/plan.py, training/round_loop.py, distributed/deepspeed.py
+# Tests: training/plan.py, training/round_loop.py, distributed/sharded.py
 """Steps of hand-made samples on two and three processes have the gradients of one pass over all rows."""
 
 from itertools import pairwise

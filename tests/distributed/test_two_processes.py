@@ -12,9 +12,10 @@ from safetensors.torch import load_file
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.config.recipes import recipe_fields
 from countdown_selfplay.data.run_files import BASE
+from countdown_selfplay.errors import CheckpointError
 from countdown_selfplay.policies.build import load_pretrained
 from countdown_selfplay.tiny import load_tiny_model
-from tests.trainer.conftest import rounds
+from tests.trainer.conftest import make_trainer, rounds
 from tests.trainer.test_guard import ALONE
 
 from . import two_processes
@@ -33,9 +34,8 @@ OBJECTIVES = dict(
 def launch(output, resume=None, signal=None, options=(), environment=None, noise=None, **config):
     """A run of two processes under torchrun; `signal`, `noise`: see worker.py."""
     output.mkdir(parents=True, exist_ok=True)
-    job = {"resume": resume, "config": config, "signal": signal, "noise": noise}
-    job = json.dumps({"worker": "worker", "output": str(output), **job})
-    return torchrun(two_processes.__file__, job, options, **(environment or {}))
+    job = dict(worker="worker", output=str(output), resume=resume, config=config, signal=signal, noise=noise)
+    return torchrun(two_processes.__file__, json.dumps(job), options, **(environment or {}))
 
 
 def run(output, resume=None, **config):
@@ -49,9 +49,13 @@ def equal_ranks(output):
     for rank in ranks:  # or a silent fallback to one process would pass
         assert rank["processes"] == 2 and rank["distributed_type"].endswith("MULTI_CPU")
         assert rank["wrapped"] == "DistributedDataParallel"
-    for name in STATE:
-        assert ranks[0][name] == ranks[1][name], name
+    same_state(*ranks)
     return ranks[0]
+
+
+def same_state(one, other):
+    for name in STATE:
+        assert one[name] == other[name], name
 
 
 def test_what_two_processes_exchange(tmp_path):
@@ -78,27 +82,19 @@ def test_kept_samples_and_moving_baselines_are_the_same_on_both_ranks_and_after_
     folder, straight = straight
     assert straight["memory"]["replays"]["prover"] and straight["memory"]["objectives"]["conjecturer"]["baseline"]
     resumed = run(tmp_path / "resumed", str(folder / "checkpoint-2"), **OBJECTIVES, **SAVING)
-    for name in STATE:
-        assert straight[name] == resumed[name], name
+    same_state(straight, resumed)
     # 2 x 32 answers a round: what is kept is what the verifier accepted in the last three rounds, on both ranks
     correct = [round(64 * line["prover/correct_rate"]) for line in rounds(folder)]
     assert len(straight["memory"]["replays"]["prover"]["answer_rows"]) == sum(correct[-3:])
 
 
 def test_a_resume_in_another_number_of_processes_is_refused(straight, tmp_path):
-    from countdown_selfplay.errors import CheckpointError
-    from tests.trainer.conftest import make_trainer
-
     one = make_trainer(tmp_path / "one", **OBJECTIVES, **SAVING)
     with pytest.raises(CheckpointError, match="written by 2 processes and this run has 1"):
         one.train(resume_from_checkpoint=str(straight[0] / "checkpoint-2"))
 
 
-# The recipe tiny/symbolic_ours on two real processes: archive, buffer, predictor and bandit are the same on both,
-# and a resume is exact.
-
-
-# Of the recipe only these values are replaced: short rounds and refreshes, and a predictor that learns at once.
+# Of the recipe only these are replaced: short rounds and refreshes, and a predictor that learns at once.
 SHORT = dict(
     max_steps=4, save_strategy="steps", save_steps=3, problems_per_round=8, report_to="none",
     conjecturer_num_generations=None, gradient_checkpointing=False,
@@ -119,8 +115,7 @@ def test_two_processes_decide_alike_and_a_resume_is_exact(tmp_path):
     assert 8 < len(proposer["difficulty"]["rates"]) <= 16 and 8 < len(proposer["played"]) <= 16
     assert proposer["difficulty"]["trees"].startswith("tree\n") and 12 < len(proposer["archive"]["keys"]) <= 24
     resumed = run(tmp_path / "resumed", str(tmp_path / "straight" / "checkpoint-3"), **config)
-    for name in STATE:
-        assert straight[name] == resumed[name], name
+    same_state(straight, resumed)
 
 
 def weights(folder, step, policy):
@@ -138,8 +133,7 @@ def test_a_rollback_of_the_conjecturer_alone_is_equal_on_both_ranks_and_a_resume
         then, now = (weights(tmp_path / "straight", step, policy) for step in (3, 5))
         assert all(torch.equal(then[name], now[name]) for name in then) == back, policy
     resumed = run(tmp_path / "resumed", str(tmp_path / "straight" / "checkpoint-5"), **settings)
-    for name in STATE:
-        assert straight[name] == resumed[name], name
+    same_state(straight, resumed)
 
 
 PROGRAM = str(Path(__file__).parents[2] / "examples" / "joint_rloo.py")
@@ -155,13 +149,9 @@ def test_one_process_in_the_place_of_two_is_refused_before_anything_is_written(t
     assert not (tmp_path / "run").exists()
 
 
-# Two processes share the evaluations of `joint` before, in and after training, and both would hang or die of the
-# time limit if one of them worked alone or made another number of batches.
-
-
 def test_two_processes_share_the_evaluation_of_an_odd_number_of_problems(tmp_path):
-    """33 problems do not divide by 2, and batches of 8 answers do not divide the shares: 5 against 4 without care. The
-    time limit of collectives, ten minutes, ends what would hang."""
+    """33 problems do not divide by 2, and batches of 8 answers do not divide the shares: 5 against 4 without care, and
+    both would hang until the time limit of collectives, ten minutes."""
     command = ["-m", "countdown_selfplay.cli.main", "joint", "--num_processes", "2"]
     command += ["--output_dir", str(tmp_path), "--max_steps", "2", "--eval_problems", "33", "--eval_proposals", "31"]
     command += ["--num_generations_eval", "4", "--per_device_eval_batch_size", "8", "--ddp_timeout", "600"]

@@ -23,11 +23,8 @@ COMMON |= dict(report_to="none", disable_tqdm=True, max_completion_length=12)
 SMALL = dict(batch_size=[8], threshold=-1.0, labels=None)  # every sample is kept
 SLOW = {"learning_rate": [1e-5]}  # rounding must not decide which way Adam's steps go
 SAVING = {"save_strategy": "steps", "save_steps": 1}
-ROLES = {
-    "prover": {**SMALL, "num_generations": 2, "balance": None},
-    "helpful": {**SMALL, "num_generations": 2},
-    "misleading": {**SMALL, "num_generations": 2},
-}
+ROLES = {kind: {**SMALL, "num_generations": 2} for kind in ("prover", "helpful", "misleading")}
+ROLES["prover"]["balance"] = None
 TINY_CDG = dict(
     recipe="tiny/iterated_cdg", model_name_or_path="tiny", problems=4, iterations=1, eval_problems=4, eval_samples=2
 )
@@ -98,6 +95,11 @@ def launched(request, tmp_path_factory):
     return engine, folder, played(engine, folder)
 
 
+def played_here(ranks, run):
+    if run not in ranks[0]:
+        pytest.skip("played under other engines")
+
+
 def losses(folder):
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [line["loss"] for line in lines if "loss" in line]
@@ -115,8 +117,7 @@ def test_the_engine_is_on_and_both_processes_end(launched):
 def test_losses_and_weights_are_those_of_one_process(alone, launched, run, steps):
     """In float32; the weights differ by what rounding does to three steps of at most the learning rate, 1e-3."""
     _, folder, ranks = launched
-    if run not in ranks[0]:
-        pytest.skip("played under other engines")
+    played_here(ranks, run)
     expected, found = losses(alone / run), losses(folder / run)
     assert len(expected) == steps and found == pytest.approx(expected, abs=1e-5)
     start = load_file(TINY_MODEL_PATH / "model.safetensors")
@@ -129,8 +130,7 @@ def test_losses_and_weights_are_those_of_one_process(alone, launched, run, steps
 
 def test_the_command_plays_measures_and_describes_on_two_processes(launched):
     _, folder, ranks = launched
-    if "cdg" not in ranks[0]:
-        pytest.skip("played under other engines")
+    played_here(ranks, "cdg")
     told = json.loads((folder / "cdg" / "run.json").read_text())
     assert told["environment"]["processes"] == 2 and told["method"] == "iterated"
     assert "prover" in json.loads((folder / "cdg" / "evaluation.json").read_text())["after"]
@@ -140,8 +140,7 @@ def test_the_command_plays_measures_and_describes_on_two_processes(launched):
 
 def test_an_error_of_the_process_that_plays_ends_all(launched):
     _, _, ranks = launched
-    if "failing" not in ranks[0]:
-        pytest.skip("played under other engines")
+    played_here(ranks, "failing")
     assert ranks[0]["failing"]["told"] == ranks[1]["failing"]["told"] == "by process 0"
 
 
@@ -160,8 +159,7 @@ def test_in_bf16_losses_are_those_of_float32_to_its_rounding(launched):
 def test_iterated_play_retrains_in_bf16_as_in_float32_to_its_rounding(launched):
     """On the same samples, for play is in float32 on a CPU."""
     _, _, ranks = launched
-    if "slow" not in ranks[0]:
-        pytest.skip("played under other engines")
+    played_here(ranks, "slow")
     plain, half = (ranks[0][name]["told"][0] for name in ("slow", "slow_bf16"))
     assert [line.get("rows") for line in plain] == [line.get("rows") for line in half]
     for one, other in zip(plain[1:], half[1:], strict=True):

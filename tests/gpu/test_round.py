@@ -1,15 +1,13 @@
 # Tests: training/round.py
 """Joint rounds on a GPU: bf16, recomputed activations, TRL's kernel for the log-probs."""
 
-import json
 import math
-from pathlib import Path
 
 import pytest
 import torch
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from tests.trainer.conftest import make_trainer, weights
+from tests.trainer.conftest import make_trainer, rounds, weights
 from tests.trainer.test_round import LORA
 
 from .conftest import GPU
@@ -22,20 +20,14 @@ def build(folder, sharing="full", **changes):
     return make_trainer(folder, policy_sharing=sharing, trainer=extra, **{**GPU, "max_steps": 3, **changes})
 
 
-def logged(folder):
-    lines = [json.loads(line) for line in (Path(folder) / "metrics.jsonl").read_text().splitlines()]
-    return [line for line in lines if "loss" in line]
-
-
 @pytest.mark.parametrize("sharing", ["full", "lora", "tied"])
 @pytest.mark.parametrize("beta", [0.0, 0.05])
 def test_a_bf16_round_with_checkpointing_moves_every_role_and_stays_finite(tmp_path, sharing, beta):
     # A rate at which the conjecturer goes on writing problems: without one in a round it has no gradient there.
     steady = dict(learning_rate=1e-4, entropy_coef=0.01)
     trainer = build(tmp_path, sharing, bf16=True, gradient_checkpointing=True, beta=beta, **steady)
-    assert (
-        trainer.accelerator.mixed_precision == "bf16" and trainer.accelerator.device.type == trainer.args.device.type
-    )
+    accelerator = trainer.accelerator
+    assert (accelerator.mixed_precision, accelerator.device.type) == ("bf16", trainer.args.device.type)
     before = weights(trainer)
     trainer.train()
     layers = [m for m in trainer.model.modules() if isinstance(m, GradientCheckpointingLayer)]
@@ -46,7 +38,7 @@ def test_a_bf16_round_with_checkpointing_moves_every_role_and_stays_finite(tmp_p
         own = [key for key in before if key.startswith(f"{name}:")]
         moved = [key for key in own if not torch.equal(before[key], after[key])]
         assert len(moved) >= 0.9 * len(own), f"{name}: {len(moved)} of {len(own)} tensors moved"
-    lines = logged(tmp_path)
+    lines = rounds(tmp_path)
     assert len(lines) == 3
     for line in lines:
         broken = {k: v for k, v in line.items() if isinstance(v, float) and not math.isfinite(v)}
@@ -79,6 +71,6 @@ def test_a_run_is_repeated_by_its_seed(tmp_path):
     lines = []
     for name in ("one", "two"):
         build(tmp_path / name, bf16=True, max_steps=1).train()
-        lines.append(logged(tmp_path / name)[0])
+        lines.append(rounds(tmp_path / name)[0])
     for key in ("prover/reward", "conjecturer/reward", "prover/completion_length", "prover/entropy"):
         assert lines[0][key] == pytest.approx(lines[1][key], rel=1e-3), key

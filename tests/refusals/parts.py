@@ -343,7 +343,6 @@ ROWS = [
     row("peft_config=tied", adapted, LoraConfig(**LORA | {"target_modules": ["embed_tokens"]})),
     row("peft_config=pissa", adapted, LoraConfig(**LORA, init_lora_weights="pissa")),
     row("=PROMPT_TUNING", unmerged, PromptTuningConfig(num_virtual_tokens=4, **TASK)),
-    row("peft_config=IA3Config", served, IA3Config()),
     row("use_dora=True", served, LoraConfig(use_dora=True)),
     row("=49 =16 =64 =prover/1", check_lengths, "prover/1", 49, 16, 64, error=GenerationError),
     *(row(f"={said}", asked, template, error=PromptError) for said, template in [

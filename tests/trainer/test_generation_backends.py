@@ -227,7 +227,7 @@ def test_a_busy_hanging_or_dropping_server_is_asked_again(failing_server):
         assert attempt != 1 or hangs.wait(PATIENCE)
 
     client.pause = pause
-    assert client.post("/v1/completions", {})["choices"] == [1]
+    assert client.ask("/v1/completions", {})["choices"] == [1]
     assert len(seen) == 4 and client.lost
 
 
@@ -240,7 +240,7 @@ def test_the_retries_are_bounded_and_end_in_one_clear_error(failing_server, monk
     with pytest.raises(
         GenerationError, match=r"failed at /v1/completions 3 times.*500 engine died.*checkpoint is intact"
     ):
-        client.post("/v1/completions", {})
+        client.ask("/v1/completions", {})
     assert len(seen) == 3 and pauses == [0.05, 0.1]
 
 
@@ -249,9 +249,9 @@ def test_a_refusal_is_not_repeated_and_a_missing_adapter_is_told_apart(failing_s
     script += [(400, {"error": {"message": "prompt too long"}}), (404, {"error": {"message": "no such model"}})]
     client = VLLMServerClient(url, timeout=PATIENCE, retries=5, backoff=0.01)
     with pytest.raises(GenerationError, match="refused /v1/completions: 400 prompt too long"):
-        client.post("/v1/completions", {"model": "a"})
+        client.ask("/v1/completions", {"model": "a"})
     with pytest.raises(UnknownModelError, match="404 no such model"):
-        client.post("/v1/completions", {"model": "a"})
+        client.ask("/v1/completions", {"model": "a"})
     assert len(seen) == 2
 
 

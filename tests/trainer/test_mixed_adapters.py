@@ -13,8 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LM
 from countdown_selfplay.contract.round import Rollout, Turn
 from countdown_selfplay.objectives import OBJECTIVES, make_objective
 from countdown_selfplay.policies.forward import bare, padding_of
-from countdown_selfplay.policies.lora import allow_mixed
-from countdown_selfplay.policies.mixed_adapters import MixedRows
+from countdown_selfplay.policies.mixed_adapters import allow_mixed
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.plan import Pass, samples_of, side_by_side
 from tests.probe_games import POOL
@@ -128,11 +127,6 @@ def pool(players, **changes):
     return {**POOL, **start, "roles": roles, **MIXED, **lora(), "max_steps": 1, **changes}
 
 
-def test_a_players_rows_know_how_far_their_prompts_are_shifted():
-    rows = MixedRows.of([(2, 1, 0), (0, 2, 1)])
-    assert (rows.owner_B, rows.shift_B) == ([2, 0, 0], [0, 1, 1])
-
-
 @pytest.fixture
 def single(in_both):
     trainer = in_both[1][0]
@@ -144,7 +138,8 @@ def test_players_with_equally_many_rows_have_the_gradients_of_separate_passes(si
     trainer = single
     parts = [part(role, 6, 4 + i, 5, seed=i) for i, role in enumerate(trainer.learners)]
     compare(trainer, parts, 1e-5)
-    assert trainer.policies.mixed.owner_N is None
+    mixed = trainer.policies.mixed
+    assert mixed.owner_N is None and set(zip(mixed.owner_B, mixed.shift_B, strict=True)) == {(0, 1), (1, 0)}
     compare(trainer, parts[::-1], 1e-5)
     assert trainer.policies.mixed.owner_N.tolist() == [1, 0]
 

@@ -1,4 +1,4 @@
-# Tests: objectives/rloo.py, policies/forward.py, training/plan.py, training/round_loop.py, policies/narrow.py
+# Tests: objectives/rloo.py, policies/forward.py, training/plan.py, training/round_loop.py, distributed/ddp.py
 """What the trainer leaves out for speed changes no number: each saving against the plain computation."""
 
 import pytest
@@ -9,9 +9,9 @@ from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.contract.round import Rollout, Turn
 from countdown_selfplay.distributed import ddp
+from countdown_selfplay.distributed.ddp import NarrowLinear, frozen_linears, narrow
 from countdown_selfplay.objectives.rloo import RLOO
 from countdown_selfplay.policies.forward import scored_at
-from countdown_selfplay.policies.narrow import NarrowLinear, frozen_linears, narrow
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 from countdown_selfplay.training.plan import samples_of
 from tests.trainer.conftest import equal, gradients, make_trainer, ran, rounds, weights

@@ -87,12 +87,10 @@ def test_each_player_of_a_probe_game_samples_with_its_own_weights_and_a_resume_i
     assert equal(weights(straight), weights(resumed)) and held(straight) == held(resumed)
 
 
-def test_without_the_push_the_second_role_samples_from_the_first_ones_weights_and_the_metric_shows_it(
-    tmp_path, monkeypatch
-):
+def test_without_the_push_the_metric_shows_that_the_second_role_has_the_first_ones_weights(tmp_path, monkeypatch):
     """The fault that nothing else shows: the same run, with an engine that believes that it holds every role."""
     trainer = build(tmp_path, max_steps=2)
-    monkeypatch.setattr(VLLMSampler, "stale", lambda self, place, name: None)
+    monkeypatch.setattr(VLLMSampler, "renew", lambda self, place, name, send: False)
     trainer.train()
     last = rounds(tmp_path)[-1]
     assert last["prover/sampler_logp_difference"] > 1e-3 and last["prover/weights_pushed"] == 0
@@ -122,10 +120,8 @@ def test_stop_strings_end_tokens_and_the_length_are_the_roles_own(tmp_path):
     object.__setattr__(trainer.sampler.context, "stops", stops.get)
     problems = generate_problems(4, domain.spec, seed=1)
     played = trainer.round_loop.begin([])
-    result = played.sample("prover", [domain.prove_row(p) for p in problems], 4, problems)
-    for text in result.texts:
-        assert "*" not in text[:-1], text
-    assert any(text.endswith("*") for text in result.texts)
+    texts = played.sample("prover", [domain.prove_row(p) for p in problems], 4, problems).texts
+    assert all("*" not in text[:-1] for text in texts) and any(text.endswith("*") for text in texts)
     proposals = played.sample("conjecturer", [domain.propose_row(3)], 16)
     assert proposals.tensors["completion_ids"].size(1) == 3
 
@@ -164,9 +160,8 @@ def test_two_processes_each_with_an_engine_agree_and_are_exact(tmp_path, sharing
 def test_two_processes_that_hold_one_engine_together_draw_the_same_tokens(tmp_path, sharing):
     """Each half samples every completion by itself: with different draws the halves would go on with different
     texts."""
-    found = two_processes(
-        tmp_path, {**VLLM, "policy_sharing": sharing, "max_steps": 2, "vllm_tensor_parallel_size": 2}
-    )
+    settings = {**VLLM, "policy_sharing": sharing, "max_steps": 2, "vllm_tensor_parallel_size": 2}
+    found = two_processes(tmp_path, settings)
     assert found[0]["weights"] == found[1]["weights"] and found[0]["texts"] != found[1]["texts"]
     for rank in found:
         assert all(len(d) == 2 and max(d) < 1e-4 for d in rank["differences"].values()), rank["differences"]

@@ -75,9 +75,7 @@ def test_a_game_of_two_iterations_is_sampled_by_each_roles_own_weights(tmp_path)
         first.setdefault(role, model)
         last[role] = model, prompts, completions, logps
     assert set(last) == set(ROLES)
-    assert (
-        max(gaps(first["prover"], *last["prover"][1:], **how)) > 1e-3
-    )  # the weights that were pushed later are others
+    assert max(gaps(first["prover"], *last["prover"][1:], **how)) > 1e-3  # later pushes are of other weights
     rows = [row for c in (0, 1) for row in select.read(tmp_path / "run" / "iteration-2" / f"played-0000{c}.parquet")]
     assert {row["weights"] for row in rows if row["role"] == "prover"} == {"iteration-1/prover"}
 

@@ -46,12 +46,7 @@ class ServerProcess:
         self.process = None
 
     def start(self):
-        environment = {
-            **ENVIRONMENT,
-            "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
-            "VLLM_SERVER_DEV_MODE": "1",
-            "OMP_NUM_THREADS": "1",
-        }
+        on = dict.fromkeys(("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "VLLM_SERVER_DEV_MODE", "OMP_NUM_THREADS"), "1")
         command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(TINY_MODEL_PATH)]
         command += ["--host", "127.0.0.1", "--port", str(self.port), "--dtype", "float32", "--enforce-eager"]
         command += ["--max-model-len", "64", "--enable-lora", "--max-lora-rank", "8", "--max-loras", "2"]
@@ -59,7 +54,7 @@ class ServerProcess:
         with self.log.open("ab") as log:
             # A session of its own: the engine is a child of the server, and both must end.
             self.process = subprocess.Popen(
-                command, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                command, env={**ENVIRONMENT, **on}, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
         end = time.monotonic() + START
         while not self.healthy():
@@ -105,9 +100,8 @@ def test_one_server_plays_both_roles_with_their_adapters_exactly(tmp_path, runni
     trainer.train()
     assert all(len(d) == 3 and max(d) < 1e-4 for d in differences.values()), differences
     after = weights(trainer)
-    assert all(
-        any(not torch.equal(before[k], after[k]) for k in before if k.startswith(f"{role}:")) for role in trainer.roles
-    )
+    for role in trainer.roles:
+        assert any(not torch.equal(before[k], after[k]) for k in before if k.startswith(f"{role}:")), role
     info = urllib.request.urlopen(f"{running.url}/server_info?config_format=json", timeout=10).read()
     assert json.loads(info)["vllm_config"]["model_config"]["dtype"] == "torch.float32"  # whole weights go in it
     for line in rounds(tmp_path):
@@ -189,7 +183,7 @@ def test_a_server_that_has_lost_an_adapter_gets_it_again(tmp_path, running):
 
     def forgetful(self, role, *args, **kwargs):
         label, _ = backend._labels[backend.urls[role], role]
-        backend.clients[backend.urls[role]].post("/v1/unload_lora_adapter", {"lora_name": label})
+        backend.clients[backend.urls[role]].ask("/v1/unload_lora_adapter", {"lora_name": label})
         dropped.append(label)
         return turn(self, role, *args, **kwargs)
 
@@ -206,11 +200,8 @@ def test_prompts_that_are_too_long_and_adapters_that_are_too_large_are_one_sente
     trainer = build(tmp_path / "long", running.url, prover_max_completion_length=60)
     with pytest.raises(GenerationError, match="which with 60 for the completion is more than the 64"):
         trainer.train()
-    large = make_trainer(
-        tmp_path / "large",
-        trainer={"peft_config": type(LORA)(**{**LORA.to_dict(), "r": 64})},
-        **settings(running.url, max_steps=1),
-    )
+    wide = {"peft_config": type(LORA)(**{**LORA.to_dict(), "r": 64})}
+    large = make_trainer(tmp_path / "large", trainer=wide, **settings(running.url, max_steps=1))
     with pytest.raises(GenerationError, match=r"failed at /v1/load_lora_adapter 3 times.*rank.*An adapter needs"):
         large.train()
 
@@ -254,7 +245,7 @@ def test_a_server_with_other_weights_than_it_was_sent_is_noticed(tmp_path, runni
     assert not backend._replaced(running.url)  # nothing was sent yet
     backend._mark(running.url)
     assert not backend._replaced(running.url)
-    backend.clients[running.url].post("/update_weight_version", {"new_version": "another"})
+    backend.clients[running.url].ask("/update_weight_version", {"new_version": "another"})
     assert backend._replaced(running.url)
     assert not backend.clients[running.url].knows("/no_such_path", {})
 

@@ -36,15 +36,14 @@ def main(output, config):
     trainer = make_trainer(output, trainer=extra, **config)
     if send_whole:
         found = refusal(trainer)
-        (Path(output) / f"rank{trainer.accelerator.process_index}.json").write_text(json.dumps(found))
-        return
-    differences, texts = watch_differences(trainer), []
-    on_sample(trainer, lambda role, found: texts.extend(found.texts))
-    trainer.train()
-    found = {
-        "processes": trainer.accelerator.num_processes, "engine": trainer.engine.name,
-        "weights": digest(weights(trainer)), "differences": differences, "texts": texts,
-    }  # fmt: skip
+    else:
+        differences, texts = watch_differences(trainer), []
+        on_sample(trainer, lambda role, found: texts.extend(found.texts))
+        trainer.train()
+        found = {
+            "processes": trainer.accelerator.num_processes, "engine": trainer.engine.name,
+            "weights": digest(weights(trainer)), "differences": differences, "texts": texts,
+        }  # fmt: skip
     (Path(output) / f"rank{trainer.accelerator.process_index}.json").write_text(json.dumps(found))
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from .ddp import Engine
-from .deepspeed import ZeroEngine, deepspeed_settings
-from .fsdp import FsdpEngine
+from .sharded import FsdpEngine, ZeroEngine, deepspeed_settings
 
 
 def _on(name: str) -> bool:
@@ -43,21 +42,21 @@ def _check_deepspeed(args: Any, settings: dict[str, Any]) -> None:
                 ".yaml has none) and set learning rates and warm-up in the trainer's config."
             )
     trained = {s.weights: s for s in getattr(args, "all_roles", {}).values() if s.trained}  # a warm start has no roles
-    several = len(trained) > 1
+    if len(trained) < 2:
+        return
     offload = settings.get("zero_optimization", {}).get("offload_optimizer") or {}
-    if several and offload.get("device", "none") not in (None, "none"):
+    if offload.get("device", "none") not in (None, "none"):
         raise ConfigError(
             f"`offload_optimizer_device` ({offload['device']}) would train the last role of a round only: DeepSpeed "
             "hands the CPU the gradients of the last micro-batch alone; set it to none, or use policy_sharing='tied'."
         )
-    if several:
-        norms = {args.field_of(s.kind, "max_grad_norm"): s.max_grad_norm for s in trained.values()}
-        if len(set(norms.values())) > 1:
-            named = " and ".join(f"`{name}` ({value})" for name, value in norms.items())
-            raise ConfigError(
-                f"{named} must be equal under DeepSpeed, whose step clips all roles together; set "
-                "`max_grad_norm` alone, or launch with ddp or fsdp2."
-            )
+    norms = {args.field_of(s.kind, "max_grad_norm"): s.max_grad_norm for s in trained.values()}
+    if len(set(norms.values())) > 1:
+        named = " and ".join(f"`{name}` ({value})" for name, value in norms.items())
+        raise ConfigError(
+            f"{named} must be equal under DeepSpeed, whose step clips all roles together; set `max_grad_norm` alone, "
+            "or launch with ddp or fsdp2."
+        )
 
 
 def _check_fsdp(args: Any) -> None:
@@ -68,13 +67,9 @@ def _check_fsdp(args: Any) -> None:
             "FSDP version 1 is not supported: one module with several policies needs FSDP2; launch with "
             "accelerate_configs/fsdp2.yaml (fsdp_version: 2)."
         )
-    if _on("FSDP_CPU_RAM_EFFICIENT_LOADING") or (args.fsdp and given.get("cpu_ram_efficient_loading")):
-        raise ConfigError(
-            "`fsdp_cpu_ram_efficient_loading` (true) leaves every process but the first without weights, from which "
-            "references and a second role's model are copied; set it to false, as in accelerate_configs/fsdp2.yaml."
-        )
-    if _on("FSDP_ACTIVATION_CHECKPOINTING") or (args.fsdp and given.get("activation_checkpointing")):
-        raise ConfigError(
-            "`fsdp_activation_checkpointing` (true) would run beside the trainer's own; set it to false and use "
-            "gradient_checkpointing."
-        )
+    for name, why in (
+        ("cpu_ram_efficient_loading", "leaves all processes but one without weights to copy; set it to false"),
+        ("activation_checkpointing", "would run beside the trainer's; set it to false and use gradient_checkpointing"),
+    ):
+        if _on(f"FSDP_{name.upper()}") or (args.fsdp and given.get(name)):
+            raise ConfigError(f"`fsdp_{name}` (true) {why}, as in accelerate_configs/fsdp2.yaml.")

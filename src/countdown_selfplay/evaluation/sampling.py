@@ -17,7 +17,8 @@ from ..asking import DEFAULTS, Asked, check_token_ids, generation_settings
 from ..chat_templates import end_of_turn, prompt_ids, ready
 from ..distributed.processes import ALONE, Processes
 from ..errors import ConfigError, DataError, PromptError
-from ..policies.decode import evaluating, neutral_generation, without_idle_rows
+from ..policies.base import evaluating
+from ..policies.decode import neutral_generation, without_idle_rows
 from ..random_state import private_generator
 
 IGNORED = -100

@@ -1,13 +1,13 @@
-"""Interface of a generation backend, and the backend that samples from the trained model itself."""
+"""Generation backend that samples from the trained model itself, the base class of those that use vLLM."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..config import JointSelfPlayConfig, Role
+from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
 from ..policies import PolicySet
 
@@ -29,17 +29,18 @@ class SamplingContext:
     record: Callable[[str, float], None]
 
 
-class Sampler(ABC):
+class Sampler:
     """Generation backend, built once, at the end of the trainer's constructor. For every turn of a role the trainer
-    calls `begin` and then generates once through TRL."""
+    calls `begin` and then generates once through TRL: by default with the trained model, the weights and the code of
+    the loss, so that neither a correction for a second policy nor a second pass for log-probs is needed."""
 
     def __init__(self, context: SamplingContext) -> None:
         self.context = context
 
-    @abstractmethod
     def begin(self, role: str, step: int) -> dict[str, Any]:
         """Load the weights of `role` into the engine; return the attributes that TRL's trainer must have while it
         samples. `step`: rounds so far. Called by all processes."""
+        return {}
 
     def as_model(self, role: str, how: Mapping[str, Any]) -> Any:
         """Return the object whose `generate` an evaluation of `role` calls with the settings `how`. Called by all
@@ -47,9 +48,16 @@ class Sampler(ABC):
         return self.context.policies.module
 
 
-class Generate(Sampler):
-    """Generation backend that calls the trained model's `generate`, with the weights and the code of the loss: neither
-    a correction for a second policy nor a second pass for log-probs is needed."""
+def make_sampler(context: SamplingContext, engine: Engine, source: object) -> Sampler:
+    """Build the backend that the arguments name and start its engine. `engine`: wrapper of the trained module.
+    `source`: the model as it was passed to the trainer."""
+    backend = context.args.generation_backend
+    if backend == "vllm":
+        from .colocate import Colocate
 
-    def begin(self, role: str, step: int) -> dict[str, Any]:
-        return {}
+        return Colocate(context, engine, source)
+    if backend == "vllm_server":
+        from .server import Server
+
+        return Server(context, engine)
+    return Sampler(context)

@@ -52,7 +52,7 @@ class Colocate(VLLMSampler):
         self._folders = AdapterFolders(Path(self._scratch.name) / "adapters", policies)
         self._requests: dict[str, Any] = {}
         source = next(iter(source.values())) if isinstance(source, Mapping) else source  # one source, or one a role
-        arguments = {**self._revision(source), **engine_arguments(args), "model": self._start_weights(source, engine)}
+        arguments = {**self._start(source, engine), **engine_arguments(args)}
         if self.adapters:
             arguments |= {"enable_lora": True, "max_loras": len(policies.weight_names)}
             arguments["max_lora_rank"] = adapter_rank(policies)
@@ -70,12 +70,14 @@ class Colocate(VLLMSampler):
             _check_unpacked(self.generation.llm)
         self.max_model_length = self.generation.llm.llm_engine.model_config.max_model_len
 
-    def _start_weights(self, source: object, engine: Engine) -> str:
-        """Return the id or folder from which the engine starts: the one passed to the trainer, or a copy of weights
-        that were passed as an object or as an adapter over a base."""
-        given: Any = self.context.args.model_init_kwargs  # TRL has read it from JSON
-        if isinstance(source, str) and adapter_file(source, given or {}) is None:
-            return source
+    def _start(self, source: object, engine: Engine) -> dict[str, str]:
+        """Return the arguments by which vLLM finds the weights to start from: the id or folder passed to the trainer,
+        with its revision, or a copy of weights that were passed as an object or as an adapter over a base."""
+        given: Any = self.context.args.model_init_kwargs or {}  # TRL has read it from JSON
+        if isinstance(source, str) and adapter_file(source, given) is None:
+            revision = given.get("revision")
+            named = {} if revision is None else {"revision": revision, "tokenizer_revision": revision}
+            return {"model": source, **named}
         if engine.shards_weights:
             raise ConfigError(
                 "vLLM starts from a folder of whole weights, and the model was passed as an object or as an adapter, "
@@ -86,15 +88,7 @@ class Colocate(VLLMSampler):
             self.context.policies.export_start(folder)
             self.context.tokenizer.save_pretrained(folder)
         everyone = self.context.processes.gather([str(folder)])
-        return everyone[self.context.processes.rank - accelerator.local_process_index]
-
-    def _revision(self, source: object) -> dict[str, str]:
-        """Return engine arguments for the trainer's hub revision: under `lora` the engine's base stays as loaded."""
-        given: Any = self.context.args.model_init_kwargs  # TRL has read it from JSON
-        revision = (given or {}).get("revision")
-        if revision is None or not isinstance(source, str):
-            return {}
-        return {"revision": revision, "tokenizer_revision": revision}
+        return {"model": everyone[self.context.processes.rank - accelerator.local_process_index]}
 
     def _module_of(self, name: str) -> Any:
         module = self.context.policies.module
@@ -104,7 +98,7 @@ class Colocate(VLLMSampler):
         if self.adapters:
             return self._renew_request(name)
         if self.generation._llm_weights_sleeping:  # level 2: the engine dropped its weights
-            self.forget(ENGINE)
+            self._held.pop(ENGINE, None)
         self.generation.model = self._module_of(name)
         return self.renew(ENGINE, name, self.generation.sync_weights)
 

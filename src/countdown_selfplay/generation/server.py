@@ -47,21 +47,14 @@ class UnknownModelError(GenerationError):
 
 
 class VLLMServerClient:
-    """HTTP client of one server. `lost`: a request failed, not by a time-out, and the server may have restarted.
-
-    Args:
-        url: address, such as http://127.0.0.1:8000.
-        timeout: seconds that one attempt may take.
-        retries: attempts after the first one.
-        backoff: seconds before the first retry; `growth` times as long before each further one.
-        quiet: whether retries are not logged.
-    """
+    """HTTP client of one server, with `timeout` seconds for an attempt, and `retries` after the first one: `backoff`
+    seconds later, and `growth` times as long before each further one. `quiet`: retries are not logged. `lost`: a
+    request failed, not by a time-out, and the server may have restarted."""
 
     def __init__(
         self, url: str, timeout: float, retries: int, backoff: float = 2.0, growth: float = 2.0, quiet: bool = False
     ) -> None:
-        self.url, self.quiet = url.rstrip("/"), quiet
-        self.timeout, self.retries = timeout, int(retries)
+        self.url, self.quiet, self.timeout, self.retries = url.rstrip("/"), quiet, timeout, int(retries)
         self.backoff, self.growth = backoff, growth
         self.lost = False
 
@@ -69,27 +62,22 @@ class VLLMServerClient:
         """Wait before the retry that follows attempt number `attempt`, counted from 0."""
         time.sleep(self.backoff * self.growth**attempt)
 
-    def get(self, path: str) -> Any:
-        return self._insist("GET", path, None)
-
-    def post(self, path: str, body: dict[str, Any]) -> Any:
-        return self._insist("POST", path, body)
-
     def knows(self, path: str, body: dict[str, Any]) -> bool:
         """Post `body`; return False if the server has no such path, else True. Raises HTTPError for other refusals."""
         try:
-            self._once("POST", path, body)
+            self._once(path, body)
         except urllib.error.HTTPError as error:
             if error.code != 404:
                 raise
             return False
         return True
 
-    def _insist(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+    def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Return the server's answer to a GET of `path`, or to a POST of `body`."""
         start = time.perf_counter()
         for attempt in range(self.retries + 1):
             try:
-                return self._once(method, path, body)
+                return self._once(path, body)
             except urllib.error.HTTPError as error:
                 reason = f"{error.code} {_message(error)}"
                 if error.code == 404 and body is not None and "model" in body:
@@ -112,10 +100,9 @@ class VLLMServerClient:
             "the server again and resume from it; vllm_request_retries and vllm_request_timeout bound the patience."
         )
 
-    def _once(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+    def _once(self, path: str, body: dict[str, Any] | None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, method=method)
-        request.add_header("Content-Type", "application/json")
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"})
         with _NO_PROXY.open(request, timeout=self.timeout) as response:
             text = response.read().decode()
         if not text:
@@ -123,7 +110,7 @@ class VLLMServerClient:
         try:
             return json.loads(text)
         except json.JSONDecodeError:  # vLLM answers the loading of an adapter with a plain sentence
-            if method == "POST" and path.startswith("/v1/completions"):
+            if path == "/v1/completions":
                 raise
             return text
 
@@ -155,26 +142,20 @@ class Server(VLLMSampler):
         args, policies, device = context.args, context.policies, context.processes.device.type
         shared = f"http://{args.vllm_server_host}:{args.vllm_server_port}"
         self.urls = {role: (s.vllm_server_base_url or shared).rstrip("/") for role, s in context.roles.items()}
-        if not self.adapters and device != "cuda":
-            raise ConfigError(
-                f"`generation_backend` (vllm_server) with policy_sharing='{args.policy_sharing}' sends whole weights "
-                f"over NCCL, which needs a CUDA device, and this run is on {device}; use "
-                "policy_sharing='lora', or generation_backend=vllm."
-            )
-        if not self.adapters and engine.shards_weights:
-            raise ConfigError(
-                f"`generation_backend` (vllm_server) with policy_sharing='{args.policy_sharing}' needs whole weights "
-                f"on the main process, which {engine.name} cuts up; use policy_sharing='lora', "
-                "generation_backend=vllm, or launch with ddp or zero2."
-            )
         if self.adapters:
             adapter_rank(policies)
         else:
+            if device != "cuda" or engine.shards_weights:
+                why = f"cuts them up ({engine.name})" if device == "cuda" else f"is on {device}"
+                raise ConfigError(
+                    f"`generation_backend` (vllm_server) with policy_sharing='{args.policy_sharing}' sends whole "
+                    f"weights from a CUDA device, and this run {why}; use policy_sharing='lora', "
+                    "generation_backend=vllm, or launch on GPUs with ddp or zero2."
+                )
             require_vllm(args)  # whole weights go by TRL's client, which needs it here too
             for url in self.urls.values():
-                models = policies.module.policies
                 names = [inner_name(name) for role, name in policies.weights_of.items() if self.urls[role] == url]
-                check_one_shape({name: models[name] for name in names})
+                check_one_shape({name: policies.module.policies[name] for name in names})
         folder = Path(args.vllm_adapter_dir or Path(args.output_dir) / "vllm_adapters").resolve()
         self._folders = AdapterFolders(folder, policies)
         self._labels: dict[tuple[str, str], tuple[str, Path]] = {}  # (server, weights) -> adapter and its folder
@@ -190,13 +171,13 @@ class Server(VLLMSampler):
         for url, client in self.clients.items():
             patience = self.context.args.vllm_server_timeout  # it may still be starting
             try:
-                VLLMServerClient(url, 10.0, int(patience // 2), 2.0, growth=1.0, quiet=True).get("/health")
+                VLLMServerClient(url, 10.0, int(patience // 2), 2.0, growth=1.0, quiet=True).ask("/health")
             except GenerationError:
                 raise GenerationError(
                     f"No vLLM server answered at {url} within about {patience:g} s (vllm_server_timeout): start it, "
                     "or mend vllm_server_base_url, such as http://127.0.0.1:8000."
                 ) from None
-            self.models[url] = client.get("/v1/models")["data"][0]
+            self.models[url] = client.ask("/v1/models")["data"][0]
             served = [settings for role, settings in self.context.roles.items() if self.urls[role] == url]
             plain = all(s.temperature == 1.0 and s.top_p >= 1.0 and s.top_k <= 0 for s in served)
             if served and (not plain or cutting(self.context.args)):
@@ -204,7 +185,7 @@ class Server(VLLMSampler):
 
     def _check_logprobs_mode(self, client: VLLMServerClient) -> None:
         try:
-            info = client.get("/server_info?config_format=json")
+            info = client.ask("/server_info?config_format=json")
         except GenerationError as error:
             raise ConfigError(
                 f"The vLLM server at {client.url} does not say how it computes log-probs ({error}); start it with "
@@ -224,7 +205,7 @@ class Server(VLLMSampler):
         url = self.urls[role]
         place = f"{url} {name}" if self.adapters else url
         if not self.adapters and self.context.processes.together(lambda: self._replaced(url)):
-            self.forget(place)
+            self._held.pop(place, None)
             self._close_channel(url)
         send = self._send_adapter if self.adapters else self._send_weights
         return self.renew(place, name, lambda: send(url, name))
@@ -239,13 +220,13 @@ class Server(VLLMSampler):
             self._labels[url, name] = (label, folder)
             if old is not None:
                 with suppress(GenerationError):  # a server that was started anew has nothing to unload
-                    self.clients[url].post("/v1/unload_lora_adapter", {"lora_name": old[0]})
+                    self.clients[url].ask("/v1/unload_lora_adapter", {"lora_name": old[0]})
 
         self.context.processes.together(send)
 
     def _load(self, url: str, label: str, folder: Path) -> None:
         try:
-            self.clients[url].post("/v1/load_lora_adapter", {"lora_name": label, "lora_path": str(folder)})
+            self.clients[url].ask("/v1/load_lora_adapter", {"lora_name": label, "lora_path": str(folder)})
         except GenerationError as error:
             if "already been loaded" not in str(error):  # a reply that was lost on its way; names are never used twice
                 raise GenerationError(
@@ -263,7 +244,7 @@ class Server(VLLMSampler):
             try:
                 if url not in self._channels:
                     port, patience = args.vllm_group_port + list(self.clients).index(url), args.vllm_server_timeout
-                    info = self.context.processes.together(lambda: client.get("/server_info?config_format=json"))
+                    info = self.context.processes.together(lambda: client.ask("/server_info?config_format=json"))
                     dtype = getattr(torch, info["vllm_config"]["model_config"]["dtype"].removeprefix("torch."))
                     given = self.accelerator, self.context.tokenizer, model, url, port, patience, dtype
                     self._channels[url] = _trl.server_vllm(*given)
@@ -300,7 +281,7 @@ class Server(VLLMSampler):
     def _replaced(self, url: str) -> bool:
         """Return whether the server may lack the weights last sent to it. Only the main process calls it."""
         client = self.clients[url]
-        if url in self._marks and client.get("/weight_info")["weight_version"] != self._marks[url]:
+        if url in self._marks and client.ask("/weight_info")["weight_version"] != self._marks[url]:
             client.lost = True
         return client.lost
 
@@ -349,11 +330,11 @@ class Server(VLLMSampler):
     def _ask(self, url: str, name: str, body: dict[str, Any]) -> list[dict[str, Any]]:
         client = self.clients[url]
         if not self.adapters or name in self.context.policies.frozen:
-            return client.post("/v1/completions", {"model": self.models[url]["id"], **body})["choices"]
+            return client.ask("/v1/completions", {"model": self.models[url]["id"], **body})["choices"]
         label, folder = self._labels[url, name]
         for _ in range(client.retries + 1):
             try:
-                return client.post("/v1/completions", {"model": label, **body})["choices"]
+                return client.ask("/v1/completions", {"model": label, **body})["choices"]
             except UnknownModelError as error:
                 unknown = error
                 with self._lock:  # a restarted server: one thread sends the adapter again

@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from peft import LoraConfig
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from torch.nn.utils.rnn import pad_sequence
@@ -29,8 +28,6 @@ from ..policies.lora import LoraPolicies, SeveralBases
 from .base import Sampler, SamplingContext
 
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-BARRED = -100.0
-"""Lowest logit bias of vLLM, at which a token is never drawn."""
 
 
 class VLLMSampler(Sampler):
@@ -72,14 +69,8 @@ class VLLMSampler(Sampler):
     ) -> tuple[Any, ...]:
         """Sample the role's completions; TRL calls it as it calls `generate` of VLLMGeneration."""
 
-    def stale(self, place: str, name: str) -> tuple[str, object] | None:
-        """Return None if `place` (engine, adapter slot or server) holds the current weights called `name`, else their
-        version. All processes return the same: a push may gather shards, which all of them must join."""
-        now = (name, self._state(name))
-        changed = any(self.context.processes.gather([self._held.get(place) != now]))
-        return now if changed else None
-
     def _state(self, name: str) -> object:
+        """Return what changes whenever the weights called `name` do."""
         policies = self.context.policies
         if policies.version:
             return policies.version
@@ -89,30 +80,26 @@ class VLLMSampler(Sampler):
         return fingerprint(parameter for _, parameter in policies.named_parameters(name))
 
     def renew(self, place: str, name: str, send: Callable[[], object]) -> bool:
-        """Call `send` unless `place` holds the current weights called `name`; return whether it was called."""
-        held = self.stale(place, name)
-        if held is None:
+        """Call `send` unless `place` (engine, adapter slot or server) holds the current weights called `name`; return
+        whether it was called: by all processes if by one, because a push may gather shards."""
+        now = (name, self._state(name))
+        if not any(self.context.processes.gather([self._held.get(place) != now])):
             return False
-        self.forget(place)  # a push that fails half-way leaves no role's weights
+        self._held.pop(place, None)  # a push that fails half-way leaves no role's weights
         send()
-        self._held[place] = held
+        self._held[place] = now
         return True
-
-    def forget(self, place: str) -> None:
-        """Record that `place` holds no weights, so that the next turn pushes them."""
-        self._held.pop(place, None)
 
     def sampling_settings(self, role: str) -> dict[str, Any]:
         """Return the settings of the role, or of an evaluation (`asked`), by the names of vLLM's SamplingParams."""
         context = self.context
         how = self.asked or sampling_of(context.args, context.roles[role], context.stops(role))
-        names = ("temperature", "top_p", "top_k", "repetition_penalty", "min_p")
-        found = {name: how[name] for name in names}
+        found = {name: how[name] for name in ("temperature", "top_p", "top_k", "repetition_penalty", "min_p")}
         found |= {"max_tokens": how["max_new_tokens"], "stop_token_ids": list(context.ends)}
         found |= {"stop": list(how["stop_strings"])} if how["stop_strings"] else {}
         more = how["generation_kwargs"]
         found |= {"min_tokens": more["min_new_tokens"]} if "min_new_tokens" in more else {}
-        bias = dict.fromkeys(more.get("suppress_tokens", ()), BARRED)
+        bias = dict.fromkeys(more.get("suppress_tokens", ()), -100.0)  # vLLM's lowest, at which none is drawn
         return found | ({"logit_bias": bias} if bias else {})
 
 
@@ -208,29 +195,18 @@ def adapter_rank(policies: PolicySet) -> int:
     largest = 1
     for name in policies.weight_names:
         config = policies.module.peft_config[inner_name(name)]
-        if not isinstance(config, LoraConfig):
-            raise ConfigError(
-                f"The `peft_config` ({type(config).__name__}) is not a LoraConfig, and vLLM serves no other adapters; "
-                "pass one, or use generation_backend=generate."
-            )
-        skipped = {
-            "modules_to_save": config.modules_to_save,
-            "use_dora": config.use_dora,
-            "bias": None if config.bias == "none" else config.bias,
-            "lora_bias": config.lora_bias,
-        }
-        for field, value in skipped.items():
-            if value:
+        for field in ("modules_to_save", "use_dora", "bias", "lora_bias"):
+            value = getattr(config, field)
+            if value and value != "none":
                 raise ConfigError(
                     f"The adapter's `{field}` ({value}) is not known to vLLM's LoRA; leave it out of the peft_config, "
                     "or use generation_backend=generate."
                 )
         largest = max(largest, config.r, *(config.rank_pattern or {}).values())
     ranks = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-    fitting = [rank for rank in ranks if rank >= largest]
-    if not fitting:
+    if largest > ranks[-1]:
         raise ConfigError(f"The adapter's rank ({largest}) is above vLLM's largest ({ranks[-1]}); lower `r`.")
-    return fitting[0]
+    return next(rank for rank in ranks if rank >= largest)
 
 
 def adapter_state(policies: PolicySet, name: str) -> dict[str, torch.Tensor]:
@@ -261,7 +237,6 @@ class AdapterFolders:
         label = f"{inner_name(name)}-{self.run}-{self.version}"
         target = self.folder / label
         self.folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(target, ignore_errors=True)
         self.policies.export(name, target, state)
         kept = self._written.setdefault(name, [])
         kept.append(target)

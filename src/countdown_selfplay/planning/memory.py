@@ -12,8 +12,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import AutoModelForCausalLM
 
 from ..distributed.choose import choose_engine
+from ..distributed.ddp import frozen_linears
 from ..evaluation.terminal import aligned
-from ..policies.narrow import frozen_linears
 
 GIB = 2**30
 Parts = dict[str, tuple[float, str]]

@@ -87,32 +87,28 @@ def over_base(base: Any, path: str, tokenizer_length: int, kwargs: Mapping[str, 
     hub = {name: kwargs[name] for name in ("revision", "token") if kwargs.get(name) is not None}
     try:
         model = PeftModel.from_pretrained(base, path, **hub)
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        RuntimeError,
-    ) as error:  # faults of its file, its type, its shapes
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:  # of its file, its type, its shapes
         first = " ".join(str(error).split())[:200]
         raise DataError(f"The adapter '{path}' does not fit '{base.name_or_path}': {first}") from error
-    model = merged(model)
     wanted = torch.float32 if dtype == "auto" else getattr(torch, dtype) if isinstance(dtype, str) else dtype
-    return model.to(wanted)
+    return merged(model).to(wanted)
 
 
 def merged(model: Any) -> Any:
     """Return `model` with the adapters of PEFT's wrapper or of Transformers merged into it. Raises ConfigError for an
     adapter that cannot be merged (soft prompts)."""
     if isinstance(model, PeftModel):
-        kind = model.peft_type.value if isinstance(model.peft_type, PeftType) else str(model.peft_type)
-        if not isinstance(model.base_model, BaseTuner):  # soft prompts
-            raise ConfigError(_UNMERGEABLE.format(kind))
-        _untie(model.get_base_model())
         try:
+            if not isinstance(model.base_model, BaseTuner):
+                raise ValueError("soft prompts are not weights")
+            _untie(model.get_base_model())
             model = model.merge_and_unload()
         except (NotImplementedError, ValueError) as error:
-            raise ConfigError(f"{_UNMERGEABLE.format(kind)} PEFT: {error}") from error
+            kind = model.peft_type.value if isinstance(model.peft_type, PeftType) else str(model.peft_type)
+            raise ConfigError(
+                f"An adapter of the kind {kind} cannot be merged into its base ({error}), and a run starts from whole "
+                "weights; pass the base, or an adapter that changes weights, such as LoRA."
+            ) from error
     elif getattr(model, "_hf_peft_config_loaded", False):
         _untie(model)
         for name, part in list(model.named_modules()):
@@ -141,12 +137,6 @@ def _untie(model: Any) -> None:
         inner.weight = nn.Parameter(inner.weight.detach().clone())
     model.config.tie_word_embeddings = False
     model.all_tied_weights_keys = {}
-
-
-_UNMERGEABLE = (
-    "An adapter of the kind {} cannot be merged into its base, and a run starts from whole weights; pass the base, or "
-    "an adapter that changes weights, such as LoRA."
-)
 
 
 def as_named(model: PreTrainedModel) -> bool:

@@ -148,10 +148,22 @@ def empty_of(model: Any) -> Any:
     return empty
 
 
-def holding(model: Any, state: Mapping[str, Any]) -> Any:
-    """Load the tensors of `state` into `model`; other weights keep their values."""
-    model.load_state_dict(state, strict=False)
-    return model
+def part_of(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the entries of a state dict whose names begin with `prefix`, under their names without it."""
+    return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Set evaluation mode inside the block, and restore each submodule's mode after it (a frozen one may differ)."""
+    modules = list(model.modules()) if hasattr(model, "modules") else [model]
+    modes = [module.training for module in modules]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in zip(modules, modes, strict=True):
+            module.training = mode
 
 
 def cut_up(module: nn.Module) -> bool:

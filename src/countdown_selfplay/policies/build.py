@@ -73,29 +73,32 @@ def build_policies(
         taken = [starts[name] for name in order]
         models = {n: _load(whole[taken[i]], init_kwargs, taken[i] in taken[:i]) for i, n in enumerate(order)}
         _check_vocabularies({} if alike else models)
-        return _from(FullPolicies(models, weights_of, starts, frozen), starts, distinct)
-    if peft_config is None:
-        peft_config = DEFAULT_ADAPTER
-    check_adapter(peft_config)
-    bases = {i: _load(whole[i], init_kwargs) for i in dict.fromkeys(starts.values())}
-    _check_vocabularies({} if alike else {str(distinct[i])[:80]: base for i, base in bases.items()})
-    adapted, bare = [], {}
-    for i, base in bases.items():
-        players_here = {player: name for player, name in weights_of.items() if starts[name] == i}
-        if set(players_here.values()) <= frozen:
-            bare[next(iter(players_here.values()))] = base
-        else:
+        policies: PolicySet = FullPolicies(models, weights_of, starts, frozen)
+    else:
+        if peft_config is None:
+            peft_config = DEFAULT_ADAPTER
+        check_adapter(peft_config)
+        bases = {i: _load(whole[i], init_kwargs) for i in dict.fromkeys(starts.values())}
+        _check_vocabularies({} if alike else {str(distinct[i])[:80]: base for i, base in bases.items()})
+        adapted, unadapted = [], {}
+        for i, base in bases.items():
+            here = {player: name for player, name in weights_of.items() if starts[name] == i}
+            if set(here.values()) <= frozen:
+                unadapted[next(iter(here.values()))] = base
+                continue
             config = copy.deepcopy(peft_config)  # PEFT writes the base's path in it
             config.task_type = TaskType.CAUSAL_LM  # PEFT would not know the base of an export
             named, config.revision = _name_of(distinct[i], whole[i] is distinct[i], base, init_kwargs or {})
             try:
-                adapted.append(LoraPolicies(base, config, players_here, frozen & set(players_here.values()), named))
+                adapted.append(LoraPolicies(base, config, here, frozen & set(here.values()), named))
             except ConfigError:
                 raise
             except ValueError as error:  # PEFT's messages on ranks, target modules and others
                 raise ConfigError(f"PEFT refuses this adapter: {error}") from error
-    policies = adapted[0] if len(bases) == 1 else SeveralBases(adapted, bare, weights_of, frozen)
-    return _from(policies, starts, distinct)
+        policies = adapted[0] if len(bases) == 1 else SeveralBases(adapted, unadapted, weights_of, frozen)
+    used = {name: distinct[i] for name, i in starts.items()}
+    policies.origins = {n: s if isinstance(s, str) else str(s.config._name_or_path) for n, s in used.items()}
+    return policies
 
 
 def _name_of(
@@ -109,18 +112,10 @@ def _name_of(
     if bare and as_named(base):
         return True, getattr(base.config, "_commit_hash", None)
     logger.warning(
-        "The model object's weights are not those of '%s', or these are not on this machine: the exports of adapters "
-        "over it hold it too, in the folder '%s'.",
-        base.name_or_path,
-        BASE,
+        f"The model object's weights are not those of '{base.name_or_path}', or these are not on this machine: the "
+        f"exports of adapters over it hold it too, in the folder '{BASE}'."
     )
     return False, None
-
-
-def _from(policies: PolicySet, starts: Mapping[str, int], distinct: Sequence[ModelSource]) -> PolicySet:
-    taken = {name: distinct[i] for name, i in starts.items()}
-    policies.origins = {n: s if isinstance(s, str) else str(s.config._name_or_path) for n, s in taken.items()}
-    return policies
 
 
 def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_code: bool) -> PreTrainedTokenizerBase:
@@ -130,9 +125,7 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
     if source == "":
         raise ConfigError("`model` ('') must be a hub id, a folder or an object.")
     if not path:
-        raise ConfigError(
-            "The model was passed as an object without a path; pass its tokenizer as `processing_class`."
-        )
+        raise ConfigError("The model is an object without a path; pass its tokenizer as `processing_class`.")
     try:
         return read_tokenizer(path, padding_side="left", trust_remote_code=trust_remote_code)
     except CountdownSelfPlayError:
@@ -179,13 +172,18 @@ def _has_tokenizer(path: str, revision: str | None = None) -> bool:
 
 def _no_tokenizer(path: str) -> DataError:
     place, _ = _tokenizer_place(path)
-    via, folder = "" if place == path else f"The tokenizer of '{path}' is that of '{place}'. ", Path(place)
-    what = "neither a folder nor a hub model in reach"
-    if folder.is_dir():
-        what = f"a folder without a {'tokenizer' if holds_model(folder) else 'model'}"
+    via = "" if place == path else f"The tokenizer of '{path}' is that of '{place}'. "
+    return DataError(f"{via}The model '{place}' cannot be loaded: it is {_described(place, 'without a tokenizer')}.")
+
+
+def _described(place: str, fault: str) -> str:
+    """Describe the `place` of a model that cannot be loaded. `fault`: of a folder that has a model."""
+    folder = Path(place)
+    if not folder.is_dir():
+        return "neither a folder nor a hub model in reach"
     inner = [folder / role for role in ("prover", "conjecturer", "policy") if holds_model(folder / role)]
     hint = f"; its policies lie in {' and '.join(map(str, inner))}" if inner else ""
-    return DataError(f"{via}The model '{place}' cannot be loaded: it is {what}{hint}.")
+    return f"a folder {fault if holds_model(folder) else 'without a model'}{hint}"
 
 
 def _sources(model: ModelSource | Mapping[str, ModelSource], players: Mapping[str, Role]) -> dict[str, ModelSource]:
@@ -233,13 +231,9 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], show: bool = True, ove
         shapes = "the weights have other shapes than its config.json says"
         raise DataError(f"The model '{path}' cannot be loaded: {shapes}.") from error
     except (OSError, ValueError, TypeError, ImportError, SafetensorError) as error:
-        what = "neither a folder nor a hub model in reach"
-        if Path(path).is_dir():
-            what = "a model folder" if holds_model(Path(path)) else "a folder without a model"
-        if isinstance(error, SafetensorError):
-            what = "a model whose file of weights is damaged"
-        if (Path(path) / "prover").is_dir():
-            what += f"; did you mean {Path(path) / 'prover'}?"
+        what = "a model whose file of weights is damaged"
+        if not isinstance(error, SafetensorError):
+            what = _described(path, "with a model")
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(f"The model '{path}' cannot be loaded: it is {what} ({first})") from error
 
@@ -282,8 +276,8 @@ def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool 
     experts = next(filter(None, counts), 0)
     if experts > 1 and getattr(config, "is_moe", True):  # rule 15 of the design
         raise ConfigError(
-            f"{type(model).__name__} is a mixture of {experts} experts, "
-            "whose load-balancing loss the joint trainer does not have; use a dense model."
+            f"{type(model).__name__} is a mixture of {experts} experts, whose load-balancing loss the joint trainer "
+            "does not have; use a dense model."
         )
     if not copied or model is not source:
         return model

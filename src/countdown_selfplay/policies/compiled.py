@@ -15,46 +15,37 @@ from torch import nn
 from .._transformers import CACHE_NAMES
 from ..errors import ConfigError
 from ..registry import suggestion
+from .forward import heads_in
 
 logger = logging.getLogger(__name__)
 
 
-class CompiledLayers:
-    """Compiled layers of a run. `failed`: reason why they are no longer used, else ""."""
+def _compile(layer: Any, failed: list[str], **options: Any) -> None:
+    """Compile a layer until a layer's compilation has `failed`."""
+    plain, compiled = layer.forward, torch.compile(layer.forward, dynamic=True, **options)
 
-    failed = ""
+    @functools.wraps(plain)
+    def forward(_: Any, *args: Any, **kwargs: Any) -> Any:
+        if failed or not torch.is_grad_enabled() or any(kwargs.get(n) is not None for n in CACHE_NAMES):
+            return plain(*args, **kwargs)
+        try:
+            return compiled(*args, **kwargs)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            failed.append(str(error).strip().splitlines()[0])
+            logger.warning("`torch_compile` is not used: %s fails (%s).", options["backend"], failed[0])
+            return plain(*args, **kwargs)
 
-    def __init__(self, backend: str, mode: str | None) -> None:
-        self.backend, self.mode = backend, mode
-
-    def add(self, layer: Any) -> None:
-        plain = layer.forward
-        compiled = torch.compile(plain, backend=self.backend, mode=self.mode, dynamic=True)
-
-        @functools.wraps(plain)
-        def forward(_: Any, *args: Any, **kwargs: Any) -> Any:
-            if self.failed or not torch.is_grad_enabled() or any(kwargs.get(n) is not None for n in CACHE_NAMES):
-                return plain(*args, **kwargs)
-            try:
-                return compiled(*args, **kwargs)
-            except torch._dynamo.exc.TorchDynamoException as error:
-                self.failed = str(error).strip().splitlines()[0]
-                logger.warning("`torch_compile` is not used: %s fails (%s).", self.backend, self.failed)
-                return plain(*args, **kwargs)
-
-        layer.forward = types.MethodType(forward, layer)
+    layer.forward = types.MethodType(forward, layer)
 
 
 def layers_of(model: Any) -> list[nn.Module]:
-    """Return the decoder layers of a causal LM: the modules whose class its `_no_split_modules` lists."""
-    names = set(model._no_split_modules or ())
-    return [part for part in model.modules() if type(part).__name__ in names]
+    """Return the decoder layers with a trained weight: modules whose class the model's `_no_split_modules` lists."""
+    layers = [part for part in model.modules() if type(part).__name__ in (model._no_split_modules or ())]
+    return [layer for layer in layers if any(p.requires_grad for p in layer.parameters())]
 
 
-def compile_layers(
-    module: nn.Module, backend: str, mode: str | None, engine: str, mixed: bool
-) -> CompiledLayers | None:
-    """Compile the decoder layers with a trained weight, of all causal LMs in `module`; return None with a warning if
+def compile_layers(module: nn.Module, backend: str, mode: str | None, engine: str, mixed: bool) -> bool:
+    """Compile the decoder layers with a trained weight, of all causal LMs in `module`; return False with a warning if
     that is impossible. `engine`: name of the engine. `mixed`: whether passes have rows of several adapters."""
     known = torch._dynamo.list_backends(exclude_tags=())
     if backend not in known:
@@ -68,8 +59,7 @@ def compile_layers(
         raise ConfigError(
             f"`torch_compile_mode` ({mode}) must be one of {', '.join(modes)}{why}.{suggestion(mode, modes)}"
         )
-    heads = [part for part in module.modules() if "shared_prefix" in vars(part)]
-    layers = [layer for head in heads for layer in layers_of(head) if any(p.requires_grad for p in layer.parameters())]
+    layers = [layer for head in heads_in(module) for layer in layers_of(head)]
     why = ""
     if engine != "ddp":
         why = f"the run's engine is {engine}, which takes layers apart"
@@ -79,8 +69,8 @@ def compile_layers(
         why = "the model does not name the layers that it repeats"
     if why:
         logger.warning("`torch_compile` is not used: %s.", why)
-        return None
-    compiled = CompiledLayers(backend, mode)
+        return False
+    failed: list[str] = []
     for layer in layers:
-        compiled.add(layer)
-    return compiled
+        _compile(layer, failed, backend=backend, mode=mode)
+    return True

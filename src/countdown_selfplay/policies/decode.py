@@ -1,6 +1,6 @@
 """Sampling without repeated or idle rows, as the `custom_generate` of transformers' `generate`: a prompt is read once
 for all of its completions, a beginning that all prompts share once per batch, and finished rows leave the batch.
-Also context managers that restore modes of modules and a model's generation config after sampling."""
+Also a context manager that restores a model's generation config after sampling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from transformers import Cache, GenerationConfig, generation
 from .._transformers import cache_name, moved_names
 from ..errors import GenerationError
 from .base import cut_up
-from .forward import ANSWER, Unfit, alone, bare, left_padded, misread, padding_of, say_once, tokens
+from .forward import ANSWER, Unfit, bare, left_padded, misread, padding_of, say_once, tokens
 
 SHARED_START = 32
 """Least number of tokens of a beginning of all prompts that is read in a separate pass."""
@@ -268,17 +268,11 @@ def looped(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
     output = base.generate(**given, stopping_criteria=ends)[:, width:]
     if [len(rows) for rows, _ in steps] != [4] + [2] * (ANSWER - 1):
         raise Unfit("keeps no cache of keys and values that grows")
-    expected = alone(_scores, base, [torch.cat([first, output[0]]), torch.cat([second, output[2]])])
+    whole = [torch.cat([first, output[0]]), torch.cat([second, output[2]])]
+    logits = [base(input_ids=row[None], logits_to_keep=ANSWER + 1).logits for row in whole]
+    expected = torch.cat([part[:, -ANSWER - 1 :] for part in logits])
     wanted = torch.cat([expected[rows // 2, step] for step, (rows, _) in enumerate(steps)])
     return torch.cat([scores for _, scores in steps]).log_softmax(-1), wanted.log_softmax(-1)
-
-
-def _scores(base: Any, **given: Any) -> torch.Tensor:
-    found: torch.Tensor = base(**given, logits_to_keep=ANSWER + 1).logits
-    return found[:, -ANSWER - 1 :]
-
-
-_TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 
 
 @contextmanager
@@ -294,7 +288,7 @@ def neutral_generation(model: Any) -> Iterator[None]:
         yield
         return
     own = dict(vars(config))
-    neutral = GenerationConfig(**{name: own.get(name) for name in _TOKEN_IDS})
+    neutral = GenerationConfig(**{n: own.get(n) for n in ("bos_token_id", "eos_token_id", "pad_token_id")})
     vars(config).clear()
     vars(config).update(vars(neutral))
     try:
@@ -302,20 +296,3 @@ def neutral_generation(model: Any) -> Iterator[None]:
     finally:
         vars(config).clear()
         vars(config).update(own)
-
-
-@contextmanager
-def evaluating(model: Any) -> Iterator[None]:
-    """Set evaluation mode inside the block, and restore each submodule's mode after it (a frozen one may differ)."""
-    modules = list(model.modules()) if hasattr(model, "modules") else []
-    modes = [module.training for module in modules]
-    whole = getattr(model, "training", False)
-    model.eval()
-    try:
-        yield
-    finally:
-        if modules:
-            for module, mode in zip(modules, modes, strict=True):
-                module.training = mode
-        else:
-            model.train(whole)

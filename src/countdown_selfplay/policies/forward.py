@@ -15,7 +15,7 @@ import logging
 import re
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -27,7 +27,7 @@ from transformers.integrations import is_deepspeed_zero3_enabled
 from .. import _trl
 from ..errors import ConfigError
 from ..random_state import private_generator
-from .base import cut_up
+from .base import cut_up, evaluating
 
 logger = logging.getLogger(__name__)
 
@@ -100,22 +100,11 @@ def _spans_of(base: Any) -> list[int]:
 @contextmanager
 def _undisturbed(base: Any) -> Iterator[None]:
     """Set evaluation mode without gradients inside the block; restore modes, generators, config and mixed passes."""
-    training = [part for part in base.modules() if part.training]
-    mixed = getattr(base, "mixed", None)
-    rows = None if mixed is None else mixed.rows
-    config = {"generation_config": GenerationConfig()}
-    try:
-        for part in training:
-            part.training = False
-        if mixed is not None:
-            mixed.rows = None
-        with _trl.swapped(base, config), private_generator(base.device, "reading"), torch.no_grad():
-            yield
-    finally:
-        for part in training:
-            part.training = True
-        if mixed is not None:
-            mixed.rows = rows
+    mixed, config = getattr(base, "mixed", None), {"generation_config": GenerationConfig()}
+    unmixed = nullcontext() if mixed is None else _trl.swapped(mixed, {"owner_B": None})
+    seeded = private_generator(base.device, "reading")
+    with evaluating(base), _trl.swapped(base, config), unmixed, seeded, torch.no_grad():
+        yield
 
 
 def tokens(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -134,8 +123,8 @@ def states(base: Any, **given: Any) -> torch.Tensor:
     return found[:, -ANSWER - 1 :]
 
 
-def alone(read: Callable[..., torch.Tensor], base: Any, rows: list[torch.Tensor]) -> torch.Tensor:
-    return torch.cat([read(base, input_ids=row[None]) for row in rows])
+def alone(base: Any, rows: list[torch.Tensor]) -> torch.Tensor:
+    return torch.cat([states(base, input_ids=row[None]) for row in rows])
 
 
 def left_padded(rows: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -151,12 +140,16 @@ def padded(base: Any, length: int, **more: Any) -> tuple[torch.Tensor, torch.Ten
     rows = [torch.cat([first, answers[0]]), torch.cat([second, answers[1]])]
     ids, mask = left_padded(rows)
     given = {name: make(mask) for name, make in more.items()}
-    return states(base, input_ids=ids, attention_mask=mask, **given), alone(states, base, rows)
+    return states(base, input_ids=ids, attention_mask=mask, **given), alone(base, rows)
 
 
-def placed(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the results of `padded` with position ids, for `misread`."""
-    return padded(base, length, position_ids=positions_of)
+def positions_of(mask: torch.Tensor) -> torch.Tensor:
+    """Return each token's position in its row, padding not counted; 0 on padding."""
+    return (mask.long().cumsum(1) - 1).clamp(min=0)
+
+
+placed = functools.partial(padded, position_ids=positions_of)
+"""Results of `padded` with position ids, for `misread`."""
 
 
 def padding_of(base: Any, longest: int) -> str:
@@ -168,11 +161,6 @@ def padding_of(base: Any, longest: int) -> str:
         return "placed"
     say_once(f"Prompts of each length go through {type(base).__name__} in separate passes: it {why}.")
     return "apart"
-
-
-def positions_of(mask: torch.Tensor) -> torch.Tensor:
-    """Return each token's position in its row, padding not counted; 0 on padding."""
-    return (mask.long().cumsum(1) - 1).clamp(min=0)
 
 
 def difference(found: torch.Tensor, expected: torch.Tensor) -> float:
@@ -277,9 +265,21 @@ def _plain_scores(model: Any, fused: Any, kwargs: dict[str, Any]) -> Any:
     if labels.device.type != "cpu":
         return fused(**kwargs)
     start = max(int((labels != -100).any(0).int().argmax()) - 1, 0)
-    handle = model.base_model.register_forward_hook(functools.partial(_cut, start))
-    try:
+    with states_changed(model, lambda states: states[:, start:]):
         return fused(**{**kwargs, "labels": labels[:, start:]})
+
+
+@contextmanager
+def states_changed(model: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[None]:
+    """Replace the hidden states that the LM head gets by `change` of them inside the block."""
+
+    def hook(module: Any, arguments: Any, output: Any) -> Any:
+        output.last_hidden_state = change(output.last_hidden_state)
+        return output
+
+    handle = model.base_model.register_forward_hook(hook)
+    try:
+        yield
     finally:
         handle.remove()
 
@@ -299,11 +299,6 @@ def _by_length(score: Any, kwargs: dict[str, Any]) -> Any:
     return found[0]
 
 
-def _cut(start: int, module: Any, arguments: Any, output: Any) -> Any:
-    output.last_hidden_state = output.last_hidden_state[:, start:]
-    return output
-
-
 def _packed(fused: Any, kwargs: dict[str, Any]) -> Any:
     """Score the rows' tokens as one row without padding; return outputs in the layout of the rows, 0 on padding."""
     mask = kwargs["attention_mask"].bool()
@@ -314,19 +309,30 @@ def _packed(fused: Any, kwargs: dict[str, Any]) -> Any:
         "position_ids": positions[mask][None],
         "labels": labels[mask][None],
     }
-    output = fused(**packed)
+
+    def apart(value: torch.Tensor) -> torch.Tensor:
+        flat = torch.cat([value.new_zeros(1), value[0]])  # the first token of all has no prediction
+        return value.new_zeros(mask.shape).masked_scatter(mask, flat)[:, 1:]
+
+    return laid_back(fused(**packed), apart)
+
+
+def laid_back(output: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Replace the per-token results of TRL's head by `change` of them, in the layout of the rows."""
     for name in _PER_TOKEN:
-        value = output.get(name)
-        if value is not None:
-            flat = torch.cat([value.new_zeros(1), value[0]])  # the first token of all has no prediction
-            output[name] = value.new_zeros(mask.shape).masked_scatter(mask, flat)[:, 1:]
+        if output.get(name) is not None:
+            output[name] = change(output[name])
     return output
+
+
+def heads_in(module: Any) -> list[Any]:
+    """Return the causal LMs in `module` with TRL's head (`score_completions_only`)."""
+    return [part for part in module.modules() if "shared_prefix" in vars(part)]
 
 
 def allow_padding_free(model: Any) -> None:
     """Set `padding_free` on all causal LMs in `model`. Raises ConfigError if one does not separate packed rows."""
-    heads = [m for m in model.modules() if "forward" in vars(m) and hasattr(m, "config") and hasattr(m, "base_model")]
-    for head in heads:
+    for head in heads_in(model):
         kind = str(head.config._attn_implementation)
         if not kind.startswith("flash_attention") or head._is_stateful:
             raise ConfigError(

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 from transformers import GenerationConfig, PreTrainedModel
 
-from .base import Placing, PolicySet, cut_up, empty_of, gathered, holding, inner_name
+from .base import Placing, PolicySet, cut_up, empty_of, gathered, inner_name, part_of
 from .decode import without_idle_rows
 from .forward import say_once, scored_at
 
@@ -150,16 +150,17 @@ class FullPolicies(PolicySet):
         inner = {inner_name(name): model for name, model in models.items()}
         self.module = PolicyModule(inner, active=next(iter(inner)), unsaved=unsaved)
         self._now = next(iter(models))
-        self._references: dict[str, tuple[nn.Module, Any, Any]] = {}
-        """Role -> (frozen copy as the engine wraps it, the copy itself, the copy's forward at the role's temperature).
-        Roles with equal initial weights share the copy."""
+        self._copies: dict[object, tuple[nn.Module, nn.Module]] = {}
+        """Identifier of initial weights -> (frozen copy as the engine wraps it, the copy itself)."""
+        self._heads: dict[str, Any] = {}
+        """Role -> forward of its frozen copy at the role's temperature."""
 
     def _switch(self, name: str) -> None:
         self.module.active, self._now = inner_name(name), name
 
     @property
     def frozen_copies(self) -> tuple[nn.Module, ...]:
-        return tuple(dict.fromkeys(placed for placed, *_ in self._references.values()))
+        return tuple(placed for placed, _ in self._copies.values())
 
     def _model(self, name: str) -> Any:
         return self.module.policies[inner_name(name)]
@@ -172,7 +173,6 @@ class FullPolicies(PolicySet):
         # TRL patched the set's forward with one temperature; each policy gets its own head instead (rule 17).
         self.module.__dict__.pop("forward", None)
         copies: dict[object, nn.Module] = {}
-        heads: dict[str, Any] = {}
         for role in anchored:  # copied before the heads of policies are patched
             start, policy = self.starts[self.weights_of[role]], self._model(self.weights_of[role])
             if start not in copies:
@@ -181,34 +181,29 @@ class FullPolicies(PolicySet):
             frozen = copies[start]
             vars(frozen).pop("forward", None)
             scored_at(frozen, temperatures[role])
-            heads[role] = frozen.forward
-        placed = {start: place(frozen) for start, frozen in copies.items()}
-        for role, head in heads.items():
-            start = self.starts[self.weights_of[role]]
-            self._references[role] = (placed[start], copies[start], head)
+            self._heads[role] = frozen.forward
+        self._copies = {start: (place(frozen), frozen) for start, frozen in copies.items()}
         for name in dict.fromkeys(self.weights_of.values()):
             scored_at(self._model(name), temperatures[self.shared_by(name)[0]], self.top1)
 
     @contextmanager
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
-        placed, frozen, head = self._references[role]
-        frozen.forward = head  # type: ignore[method-assign]
+        placed, frozen = self._copies[self.starts[self.weights_of[role]]]
+        frozen.forward = self._heads[role]  # type: ignore[method-assign]
         yield placed
 
     def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
-        policy, prefix = self._model(name), f"policies.{inner_name(name)}."
         if state is None:
-            policy.save_pretrained(folder)
+            self._model(name).save_pretrained(folder)
             return
         second = set(self.module._keys_to_ignore_on_save or ())
-        weights = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix) and k not in second}
-        policy.save_pretrained(folder, state_dict={key: _own_storage(value) for key, value in weights.items()})
+        weights = part_of({k: v for k, v in state.items() if k not in second}, f"policies.{inner_name(name)}.")
+        self._model(name).save_pretrained(folder, state_dict={k: _own_storage(v) for k, v in weights.items()})
 
     def rebuilt(self, name: str, state: Mapping[str, Any] | None = None) -> nn.Module:
-        prefix = f"policies.{inner_name(name)}."
-        state = self.module.state_dict() if state is None else state
-        weights = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
-        return holding(empty_of(self._model(name)), weights)
+        state, model = self.module.state_dict() if state is None else state, empty_of(self._model(name))
+        model.load_state_dict(part_of(state, f"policies.{inner_name(name)}."), strict=False)
+        return model
 
     def restore(self, name: str, folder: Path) -> None:
         load_torch_model(self._model(name), folder)  # it has tied embeddings once

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import logging
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,12 +17,9 @@ from transformers import PreTrainedModel
 from ..data.run_files import BASE
 from ..errors import ConfigError
 from .adapters import base_left_alone, check_heads
-from .base import Placing, PolicySet, empty_of, holding, inner_name
-from .forward import check_head, score_completions_only, scored_at
+from .base import Placing, PolicySet, empty_of, inner_name, part_of
+from .forward import bare, check_head, score_completions_only, scored_at
 from .full import PolicyModule, generate_with_stops
-from .mixed_adapters import mixed_adapters, obstacle, unlike_alone
-
-logger = logging.getLogger(__name__)
 
 
 def _one_temperature(temperatures: Mapping[str, float], roles: Sequence[str]) -> float:
@@ -98,12 +94,12 @@ class LoraPolicies(PolicySet):
 
     def prepare(self, temperatures: dict[str, float], anchored: list[str], tokenizer: Any, place: Placing) -> None:
         # TRL has patched the base's LM head with the one temperature that both roles share.
-        temperature = _one_temperature(temperatures, list(self.weights_of))
+        temperature, base = _one_temperature(temperatures, list(self.weights_of)), self.module.get_base_model()
         if self.top1:
-            scored_at(self.module.get_base_model(), temperature, True)
+            scored_at(base, temperature, True)
         else:
-            check_head(self.module.get_base_model(), temperature)
-            score_completions_only(self.module.get_base_model())
+            check_head(base, temperature)
+            score_completions_only(base)
         self.module.generate = functools.partial(generate_with_stops, self.module.generate, tokenizer)
 
     @contextmanager
@@ -136,7 +132,8 @@ class LoraPolicies(PolicySet):
         config = copy.deepcopy(self.module.peft_config[adapter])
         config.base_model_name_or_path = None  # PEFT says so if it differs from the base's
         model = get_peft_model(empty_of(base), config, adapter_name=adapter)
-        return holding(model, self.module.state_dict() if state is None else state)
+        model.load_state_dict(self.module.state_dict() if state is None else state, strict=False)
+        return model
 
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         state = self.module.state_dict() if state is None else state
@@ -157,30 +154,28 @@ class SeveralBases(PolicySet):
     def __init__(
         self,
         adapted: list[LoraPolicies],
-        bare: Mapping[str, PreTrainedModel],
+        unadapted: Mapping[str, PreTrainedModel],
         weights_of: dict[str, str],
         frozen: frozenset[str],
     ) -> None:
-        """Combine adapted bases. bare: name of frozen weights -> base without adapters."""
-        self.weights_of, self.frozen, self.bare = weights_of, frozen, bare
-        self.parts = {name: part for part in adapted for name in dict.fromkeys(part.weights_of.values())}
-        self.keys = {id(part): f"base_{i}" for i, part in enumerate(adapted)}
+        """Combine adapted bases. unadapted: name of frozen weights -> base without adapters."""
+        self.weights_of, self.frozen = weights_of, frozen
+        self.parts = {name: part for part in adapted for name in part.weights_of.values()}
+        modules: dict[str, Any] = {f"base_{i}": part.module for i, part in enumerate(adapted)}
+        self.keys = {name: f"base_{adapted.index(part)}" for name, part in self.parts.items()}
+        for name, model in unadapted.items():
+            self.keys[name] = inner_name(name)
+            modules[self.keys[name]] = model.requires_grad_(False)
         for i, part in enumerate(adapted):
             part._call_base(f"{BASE}_{i}")
-        modules = {key: part.module for key, part in zip(self.keys.values(), adapted, strict=True)}
-        modules |= {inner_name(name): model.requires_grad_(False) for name, model in bare.items()}
         prefix = adapted[0].module.base_model.prefix
         unsaved = [f"policies.{k}.{key}" for k, m in modules.items() for key in m.state_dict() if prefix not in key]
-        self.module = PolicyModule(modules, active=self.keys[id(adapted[0])], unsaved=unsaved)
-        self._now = self.weight_names[0]
-        self._switch(self._now)
-
-    def _key(self, name: str) -> str:
-        return inner_name(name) if name in self.bare else self.keys[id(self.parts[name])]
+        self.module = PolicyModule(modules, active="base_0", unsaved=unsaved)
+        self._switch(self.weight_names[0])
 
     def _switch(self, name: str) -> None:
-        self.module.active, self._now = self._key(name), name
-        if name not in self.bare:
+        self.module.active, self._now = self.keys[name], name
+        if name in self.parts:
             self.parts[name]._switch(name)
 
     def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
@@ -189,11 +184,9 @@ class SeveralBases(PolicySet):
     def prepare(self, temperatures: dict[str, float], anchored: list[str], tokenizer: Any, place: Placing) -> None:
         self.module.tokenizer = tokenizer
         self.module.__dict__.pop("forward", None)  # TRL's, with one temperature; each base gets a head of its own
-        for key in self.module.policies:
-            module: Any = self.module.policies[key]
-            roles = [role for role, name in self.weights_of.items() if self._key(name) == key]
-            head = module.get_base_model() if key in self.keys.values() else module
-            scored_at(head, _one_temperature(temperatures, roles), self.top1)
+        for key, module in self.module.policies.items():
+            roles = [role for role, name in self.weights_of.items() if self.keys[name] == key]
+            scored_at(bare(module), _one_temperature(temperatures, roles), self.top1)
 
     @contextmanager
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
@@ -201,10 +194,7 @@ class SeveralBases(PolicySet):
             yield model
 
     def _own(self, name: str, state: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        prefix = f"policies.{self._key(name)}."
-        if state is None:
-            return None
-        return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
+        return None if state is None else part_of(state, f"policies.{self.keys[name]}.")
 
     def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         self.parts[name].export(name, folder, self._own(name, state))
@@ -223,33 +213,3 @@ class SeveralBases(PolicySet):
 
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         raise ConfigError("An inference engine starts from one base, and the roles' `model`s under lora are several.")
-
-
-SMALL = 20e6
-"""Largest number of weights at which `auto` mixes players in a pass on a CPU, where calls dominate arithmetic."""
-
-
-def allow_mixed(policies: PolicySet, mode: str, engine: str, packed: bool) -> None:
-    """Set `policies.mixed`, after `prepare`, or warn why players run in separate passes. `mode`: on, or auto (up to
-    SMALL weights, on a CPU). `packed`: whether rows are concatenated (`padding_free`)."""
-    names, weights = policies.weight_names, list(policies.module.parameters())
-    pays = sum(p.numel() for p in weights) <= SMALL and all(p.device.type == "cpu" for p in weights)
-    if len(names) < 2 or (mode == "auto" and not pays):
-        return
-    first, mixed = inner_name(names[0]), None
-    if not isinstance(policies, LoraPolicies):
-        why = "has adapters over several models"
-    elif engine != "ddp":
-        why = f"runs under {engine}, which cuts up weights or steps inside backward"
-    elif packed:
-        why = "lays rows end to end (`padding_free`)"
-    else:
-        why = obstacle(policies.module, policies.module.peft_config[first])
-    if not why:
-        mixed = mixed_adapters(policies.module, [inner_name(name) for name in names])
-        gap = unlike_alone(policies.module, mixed)
-        why = f"reads a row per player otherwise than each alone (hidden states differ by {gap:.2g})" if gap else ""
-        policies.activate(policies.shared_by(names[0])[0])
-    if why:
-        logger.warning("`mixed_adapters` is not used: the run %s.", why)
-    policies.mixed = None if why else mixed

@@ -8,7 +8,7 @@ operation per player. Under DDP, whose buckets wait for each parameter, the copy
 
 from __future__ import annotations
 
-import types
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -18,24 +18,13 @@ import torch
 import torch.distributed as dist
 from peft.tuners.lora.layer import Linear, LoraLayer
 from peft.utils import AuxiliaryTrainingWrapper
-from torch import nn
 
-from .base import cut_up, inner_name
+from .base import PolicySet, cut_up, inner_name
 from .forward import difference, misread, placed
+from .lora import LoraPolicies
+from .shared_prefix import drops
 
-
-@dataclass(frozen=True)
-class MixedRows:
-    """Owner of each row of a pass, and the number of columns by which the row is shifted right compared with a pass of
-    its player alone, so that positions equal those of separate passes."""
-
-    owner_B: list[int]
-    shift_B: list[int]
-
-    @classmethod
-    def of(cls, parts: Sequence[tuple[int, int, int]]) -> MixedRows:
-        """Build the rows from `parts`: (owner, number of rows, shift) of consecutive rows."""
-        return cls(*([part[i] for part in parts for _ in range(part[1])] for i in (0, 2)))
+logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
@@ -75,16 +64,20 @@ class Stacked:
 
 @dataclass(eq=False)
 class GroupedLinear:
-    """LoRA layer of PEFT with the stacked copies of its adapters."""
+    """LoRA layer of PEFT with the stacked copies of its adapters. alone: PEFT's forward, of the active adapter."""
 
+    mixed: MixedAdapters
     layer: Any
     a: Stacked
     b: Stacked
     scale: float
+    alone: Any
 
-    def __call__(self, owner_N: torch.Tensor | None, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Compute PEFT's forward, (..., in) -> (..., out), with each row's A and B. See `MixedAdapters.read`."""
-        result = self.layer.base_layer(x, *args, **kwargs)
+        if self.mixed.owner_B is None or self.layer.disable_adapters:
+            return self.alone(x, *args, **kwargs)
+        owner_N, result = self.mixed.owner_N, self.layer.base_layer(x, *args, **kwargs)
         a_NRI, b_NOR = self.a.value, self.b.value
         if owner_N is not None:
             a_NRI, b_NOR = a_NRI.index_select(0, owner_N), b_NOR.index_select(0, owner_N)
@@ -95,49 +88,51 @@ class GroupedLinear:
 
 @dataclass(eq=False)
 class MixedAdapters:
-    """Mixed passes of one base. `names`: names of the adapters, indexed by `MixedRows.owner_B`."""
+    """Mixed passes of one base. `names`: names of the adapters, indexed by `owner_B`."""
 
-    layers: list[GroupedLinear]
     names: list[str]
-    rows: MixedRows | None = None
-    """Rows of the current pass; None: the active adapter alone."""
+    stacked: list[Stacked] = field(default_factory=list)
+    """A and B of each layer in turn."""
+    owner_B: list[int] | None = None
+    """Owner of each row of the current pass; None: the active adapter alone."""
+    shift_B: list[int] = field(default_factory=list)
+    """Number of columns by which each row is shifted right compared with a pass of its player alone, so that positions
+    equal those of separate passes."""
     owner_N: torch.Tensor | None = None
     """Owners of the equal parts into which layers split their input; None: one part per player in turn. It stays until
     the next pass, because gradient checkpointing runs layers again inside backward."""
-    _stacked: list[Stacked] = field(init=False)
     _gradient: torch.Tensor = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._stacked = [stacked for layer in self.layers for stacked in (layer.a, layer.b)]
 
     def number(self, name: str) -> int:
         """Return the owner index of the weights called `name`."""
         return self.names.index(inner_name(name))
 
-    def begin(self, rows: MixedRows) -> None:
-        """Set the rows of the next pass, whose backward pass adds to the `grad` of their owners."""
-        self.rows = rows
-        self.read(rows.owner_B)
-        if not all(stacked.fits() for stacked in self._stacked):
-            sizes = [sum(p.numel() for p in stacked.parameters) for stacked in self._stacked]
-            self._gradient = self._stacked[0].parameters[0].new_zeros(sum(sizes))
-            for stacked, gradient in zip(self._stacked, self._gradient.split(sizes), strict=True):
+    def begin(self, parts: Sequence[tuple[int, int, int]]) -> None:
+        """Set the rows of the next pass, whose backward pass adds to the `grad` of their owners. `parts`: (owner,
+        number of rows, shift) of consecutive rows."""
+        self.owner_B = [owner for owner, count, _ in parts for _ in range(count)]
+        self.shift_B = [shift for _, count, shift in parts for _ in range(count)]
+        self.read(self.owner_B)
+        if not all(stacked.fits() for stacked in self.stacked):
+            sizes = [sum(p.numel() for p in stacked.parameters) for stacked in self.stacked]
+            self._gradient = self.stacked[0].parameters[0].new_zeros(sum(sizes))
+            for stacked, gradient in zip(self.stacked, self._gradient.split(sizes), strict=True):
                 stacked.stand_in(gradient)
         training = torch.is_grad_enabled()
         graph = training and dist.is_initialized() and dist.get_world_size() > 1
-        for stacked in self._stacked:
+        for stacked in self.stacked:
             stacked.read(graph)
         if training and not graph:
-            self._attach(list(dict.fromkeys(rows.owner_B)))
+            self._attach(list(dict.fromkeys(self.owner_B)))
 
     def _attach(self, owners: Sequence[int]) -> None:
         """Replace the `grad` of the owners' parameters by views of the buffer to which a backward pass adds."""
-        if all(p.grad is None for stacked in self._stacked for p in stacked.parameters):
+        if all(p.grad is None for stacked in self.stacked for p in stacked.parameters):
             self._gradient.zero_()
-            for stacked in self._stacked:
+            for stacked in self.stacked:
                 for i in owners:
                     stacked.parameters[i].grad = stacked.views[i]
-        for p, view in [(s.parameters[i], s.views[i]) for s in self._stacked for i in owners]:
+        for p, view in [(s.parameters[i], s.views[i]) for s in self.stacked for i in owners]:
             if p.grad is not view:  # None, or the gradient of a pass of its player alone in the same step
                 view.zero_() if p.grad is None else view.copy_(p.grad)
                 p.grad = view
@@ -148,18 +143,18 @@ class MixedAdapters:
         runs = [(owner, len(list(same))) for owner, same in groupby(owners)]
         parts = [owner for owner, _ in runs] if len({count for _, count in runs}) == 1 else list(owners)
         alike = parts == list(range(len(self.names)))
-        self.owner_N = None if alike else torch.tensor(parts, device=self.layers[0].a.parameters[0].device)
+        self.owner_N = None if alike else torch.tensor(parts, device=self.stacked[0].parameters[0].device)
 
     def end(self) -> None:
-        self.rows = self.owner_N = None
+        self.owner_B = self.owner_N = None
 
     def positioned(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the forward arguments `given` with the rows' position ids, and set the owners that layers read."""
-        if self.rows is None:
+        if self.owner_B is None:
             return given
-        self.read(self.rows.owner_B)
+        self.read(self.owner_B)
         ids = given["input_ids"]
-        shift_B1 = torch.tensor(self.rows.shift_B, device=ids.device)[:, None]
+        shift_B1 = torch.tensor(self.shift_B, device=ids.device)[:, None]
         return given | {"position_ids": (torch.arange(ids.size(1), device=ids.device) - shift_B1).clamp(min=0)}
 
 
@@ -167,7 +162,6 @@ def obstacle(module: Any, config: Any) -> str:
     """Return the reason why a PEFT model's adapters cannot share passes, or "". `config`: settings of all adapters."""
     base = module.get_base_model()
     layers: list[Any] = [part for part in module.modules() if isinstance(part, LoraLayer)]
-    text = base.config.get_text_config()
     if any(isinstance(part, AuxiliaryTrainingWrapper) for part in module.modules()):
         return "trains whole modules beside its adapters (modules_to_save or trainable tokens)"
     if config.lora_bias:  # PEFT itself refuses `bias` for several adapters
@@ -176,10 +170,8 @@ def obstacle(module: Any, config: Any) -> str:
         return f"has adapters of another kind than plain LoRA ({'DoRA' if config.use_dora else 'a variant'})"
     if other := sorted({type(layer).__name__ for layer in layers if type(layer) is not Linear}):
         return f"has adapters on layers that are not linear ({', '.join(other)})"
-    if any(isinstance(part, nn.Dropout) and part.p > 0 for part in module.modules()):
+    if drops(module):
         return "has dropout (`lora_dropout` or its own), which separate passes draw apart"
-    if getattr(text, "attention_dropout", 0):
-        return "has dropout in its attention, which separate passes draw apart"
     if len({(p.device, p.dtype) for layer in layers for p in layer.parameters() if p.requires_grad}) > 1:
         return "has its adapters on several devices, or in several precisions"
     if any(p._post_accumulate_grad_hooks for p in module.parameters()):
@@ -190,13 +182,11 @@ def obstacle(module: Any, config: Any) -> str:
 def mixed_adapters(module: Any, names: Sequence[str]) -> MixedAdapters:
     """Set up mixed passes of a PEFT model that has no `obstacle`; return them. `names`: of its adapters."""
     layers: list[Any] = [part for part in module.modules() if isinstance(part, Linear)]
-    grouped = []
+    mixed = MixedAdapters(list(names))
     for layer in layers:
-        a, b = ([weights[name].weight for name in names] for weights in (layer.lora_A, layer.lora_B))
-        grouped.append(GroupedLinear(layer, Stacked(a), Stacked(b), float(layer.scaling[names[0]])))
-    mixed = MixedAdapters(grouped, list(names))
-    for layer, one in zip(layers, grouped, strict=True):
-        layer.forward = types.MethodType(_forward(mixed, one, layer.forward), layer)
+        a, b = (Stacked([weights[name].weight for name in names]) for weights in (layer.lora_A, layer.lora_B))
+        mixed.stacked += [a, b]
+        layer.forward = GroupedLinear(mixed, layer, a, b, float(layer.scaling[names[0]]), layer.forward).forward
     module.get_base_model().mixed = mixed
     return mixed
 
@@ -205,7 +195,7 @@ def unlike_alone(module: Any, mixed: MixedAdapters) -> float:
     """Return the largest difference between hidden states of a mixed pass and of each adapter alone, 0 if it is due to
     rounding. LoRA's B, which is 0 at the start of a run, is temporarily filled."""
     backbone = module.get_base_model().base_model
-    kept = [(p, p.detach().clone()) for layer in mixed.layers for p in layer.b.parameters]
+    kept = [(p, p.detach().clone()) for b in mixed.stacked[1::2] for p in b.parameters]
     device = kept[0][0].device
     generator = torch.Generator().manual_seed(0)
     ids = torch.arange(len(mixed.names) * 4, device=device).view(-1, 4) % module.get_input_embeddings().num_embeddings
@@ -213,7 +203,7 @@ def unlike_alone(module: Any, mixed: MixedAdapters) -> float:
         with torch.no_grad():
             for p, _ in kept:
                 p.copy_(torch.randn(p.shape, generator=generator) / p.size(1) ** 0.5)
-            mixed.begin(MixedRows.of([(i, 1, 0) for i in range(len(ids))]))
+            mixed.begin([(i, 1, 0) for i in range(len(ids))])
             together = backbone(input_ids=ids).last_hidden_state
             mixed.end()
             apart = []
@@ -228,10 +218,31 @@ def unlike_alone(module: Any, mixed: MixedAdapters) -> float:
                 p.copy_(value)
 
 
-def _forward(mixed: MixedAdapters, grouped: GroupedLinear, alone: Any) -> Any:
-    def forward(self: Any, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        if mixed.rows is None or self.disable_adapters:
-            return alone(x, *args, **kwargs)
-        return grouped(mixed.owner_N, x, *args, **kwargs)
+SMALL = 20e6
+"""Largest number of weights at which `auto` mixes players in a pass on a CPU, where calls dominate arithmetic."""
 
-    return forward
+
+def allow_mixed(policies: PolicySet, mode: str, engine: str, packed: bool) -> None:
+    """Set `policies.mixed`, after `prepare`, or warn why players run in separate passes. `mode`: on, or auto (up to
+    SMALL weights, on a CPU). `packed`: whether rows are concatenated (`padding_free`)."""
+    names, weights = policies.weight_names, list(policies.module.parameters())
+    pays = sum(p.numel() for p in weights) <= SMALL and all(p.device.type == "cpu" for p in weights)
+    if len(names) < 2 or (mode == "auto" and not pays):
+        return
+    mixed = None
+    if not isinstance(policies, LoraPolicies):
+        why = "has adapters over several models"
+    elif engine != "ddp":
+        why = f"runs under {engine}, which cuts up weights or steps inside backward"
+    elif packed:
+        why = "lays rows end to end (`padding_free`)"
+    else:
+        why = obstacle(policies.module, policies.module.peft_config[inner_name(names[0])])
+    if not why:
+        mixed = mixed_adapters(policies.module, [inner_name(name) for name in names])
+        gap = unlike_alone(policies.module, mixed)
+        why = f"reads a row per player otherwise than each alone (hidden states differ by {gap:.2g})" if gap else ""
+        policies.activate(policies.shared_by(names[0])[0])
+    if why:
+        logger.warning("`mixed_adapters` is not used: the run %s.", why)
+    policies.mixed = None if why else mixed

@@ -21,9 +21,8 @@ def optimizer_class(args: Any, model: Any) -> tuple[Any, dict[str, Any]]:
     try:
         cls, kwargs = Trainer.get_optimizer_cls_and_kwargs(args, model)
     except (ImportError, ValueError) as error:  # absent package, or `optim_args` not of the form a=b,c=d
-        raise ConfigError(
-            f"`optim` ({args.optim.value}) with `optim_args` ({args.optim_args}) cannot be used: {error}"
-        ) from error
+        named = f"`optim` ({args.optim.value}) with `optim_args` ({args.optim_args})"
+        raise ConfigError(f"{named} cannot be used: {error}") from error
     kwargs.pop("lr", None)
     return cls, kwargs
 
@@ -38,8 +37,7 @@ def parameter_groups(
     stray = [n for n, p in policies.module.named_parameters() if p.requires_grad and id(p) not in owned]
     if stray:
         raise ConfigError(
-            f"{stray[0]} (and {len(stray) - 1} more) would be trained by no role; "
-            "the joint trainer trains adapter weights alone: "
+            f"{stray[0]} (and {len(stray) - 1} more) would be trained by no role; roles train adapter weights alone: "
             "leave out the peft_config's modules_to_save and trainable biases."
         )
     full_name = {id(parameter): name for name, parameter in policies.module.named_parameters()}
@@ -67,16 +65,14 @@ def tag_roles(optimizer: torch.optim.Optimizer, policies: PolicySet) -> None:
         if len(roles) != 1 or "none of the roles" in roles:
             raise ConfigError(
                 f"Group {number} of the optimizer in `optimizers` holds parameters of {' and '.join(sorted(roles))}; "
-                "make one group per role, "
-                "from the model objects that are passed as model={'prover': ..., 'conjecturer': ...}."
+                "make one group per role, from the model objects that are passed as model={'prover': ..., ...}."
             )
         group["role"] = roles.pop()
     missing = set(role_of.values()) - {group["role"] for group in optimizer.param_groups}
     if missing:
         raise ConfigError(
-            f"The optimizer in `optimizers` holds no parameter of {' and '.join(sorted(missing))}; "
-            "one model object for two roles is copied for the second, "
-            "so pass two objects as model={'prover': ..., 'conjecturer': ...}."
+            f"The optimizer in `optimizers` holds no parameter of {' and '.join(sorted(missing))}; one object for two "
+            "roles is copied for the second, so pass two objects as model={'prover': ..., 'conjecturer': ...}."
         )
 
 
@@ -88,13 +84,7 @@ def role_schedule(args: Any, optimizer: torch.optim.Optimizer, total: int, setti
         steps = int(warmup) * args.steps_per_round if warmup >= 1 else int(-(-total * warmup // 1))
         # A temporary optimizer: only the schedule's factor is needed.
         stand_in = torch.optim.SGD([torch.zeros(1)], lr=settings[role].learning_rate or 1.0)
-        schedule = get_scheduler(
-            args.lr_scheduler_type,
-            optimizer=stand_in,
-            num_warmup_steps=steps,
-            num_training_steps=total,
-            scheduler_specific_kwargs=args.lr_scheduler_kwargs,
-        )
+        schedule = get_scheduler(args.lr_scheduler_type, stand_in, steps, total, args.lr_scheduler_kwargs)
         if not isinstance(schedule, LambdaLR):
             raise ConfigError(
                 f"`lr_scheduler_type` ({args.lr_scheduler_type}) has no per-role form; use linear, cosine, constant, "

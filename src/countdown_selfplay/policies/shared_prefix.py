@@ -11,7 +11,6 @@ size.
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from transformers import PreTrainedModel
 
 from .base import cut_up
 from .decode import common_start
-from .forward import ANSWER, alone, left_padded, misread, padding_of, states, tokens
+from .forward import ANSWER, alone, heads_in, laid_back, left_padded, misread, padding_of, states_changed, tokens
 
 logger = logging.getLogger(__name__)
 
@@ -62,12 +61,6 @@ class Rows:
     def prompts_B(self) -> np.ndarray:
         """Number of tokens of each prompt."""
         return np.asarray(self.mask_BC[:, : self.prompt].sum(1))
-
-    def regular(self) -> bool:
-        """Return whether padding is only left of the prompts and right of the answers."""
-        before, behind = self.mask_BC[:, : self.prompt], self.mask_BC[:, self.prompt :]
-        ordered = (before[:, 1:] >= before[:, :-1]).all() and (behind[:, 1:] <= behind[:, :-1]).all()
-        return bool(ordered and before[self.answers_B > 0, -1].all())
 
     def groups(self) -> list[list[int]]:
         """Return the indices of rows with an answer, grouped by prompt and owner."""
@@ -209,7 +202,7 @@ def laid_out(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
     given = {"position_ids": packs.positions_NL, "attention_mask": mask_of(base, packs)}
     found = base.base_model(input_ids=packs.ids_NL, **given).last_hidden_state.flatten(0, 1)[packs.source_M]
     each = [torch.cat([prompt, end]) for prompt, end in zip([first, first, second], ends, strict=True)]
-    return found[packs.target_M.argsort()].view(3, ANSWER, -1), alone(states, base, each)[:, :-1]
+    return found[packs.target_M.argsort()].view(3, ANSWER, -1), alone(base, each)[:, :-1]
 
 
 def mask_of(model: Any, packs: Packs) -> torch.Tensor:
@@ -252,60 +245,45 @@ class SharedPrefix:
             logger.warning("`shared_prefix` is not used: %s %s.", type(model).__name__, why)
             model.shared_prefix = None
             return None
-        mixed = None if model.mixed is None else model.mixed.rows
+        mixed = None if model.mixed is None or model.mixed.owner_B is None else model.mixed
         owner_B, shift_B = (None, None) if mixed is None else (np.array(mixed.owner_B), np.array(mixed.shift_B))
         if padding_of(model, ids.size(1)) == "placed":
             shift_B = (mask[:, :first] == 0).sum(1).cpu().numpy()
         start = common_start(ids[:, :first], (mask[:, :first] != 0).long())
         rows = Rows(ids.cpu().numpy(), (mask != 0).long().cpu().numpy(), first, owner_B, shift_B, start)
-        if first == 0 or not rows.regular():
+        if first == 0:
             return None
         plan, cost = arranged(rows, self.keys)
         if not plan or not (self.always or cost <= GAIN):
             return None
-        owners = []
         if mixed is not None:
             plan.sort(key=lambda pack: mixed.owner_B[pack[0][0]])
-            owners = [mixed.owner_B[pack[0][0]] for pack in plan]
-            model.mixed.read(owners)
-        return self._output(model, fused, packed(rows, plan, ids.device), mask, labels)
+            mixed.read([mixed.owner_B[pack[0][0]] for pack in plan])
+        packs = packed(rows, plan, ids.device)
 
-    def _output(self, model: Any, fused: Any, packs: Packs, mask: torch.Tensor, labels: torch.Tensor) -> Any:
-        handle = model.base_model.register_forward_hook(functools.partial(_scored, packs.source_M))
-        try:
-            output = fused(
-                input_ids=packs.ids_NL, position_ids=packs.positions_NL, attention_mask=mask_of(model, packs),
-                fused_lm_head=True,
-                shift_labels=labels.flatten()[packs.target_M][None],
-            )  # fmt: skip
-        finally:
-            handle.remove()
-        for name in ("log_probs", "entropy", "log_sum_sq_probs", "mean_logits", "is_top1"):
-            value = output.get(name)
-            if value is not None:
-                output[name] = (
-                    value.new_zeros(mask.numel()).index_copy(0, packs.target_M, value[0]).view(mask.shape)[:, 1:]
-                )
-        return output
+        def apart(value: torch.Tensor) -> torch.Tensor:
+            flat = value.new_zeros(mask.numel()).index_copy(0, packs.target_M, value[0])
+            return flat.view(mask.shape)[:, 1:]
 
-
-def _scored(source_M: torch.Tensor, module: Any, arguments: Any, output: Any) -> Any:
-    """Return the backbone's output at the tokens that predict a scored token."""
-    output.last_hidden_state = output.last_hidden_state.flatten(0, 1).index_select(0, source_M)[None]
-    return output
+        inputs = {"input_ids": packs.ids_NL, "position_ids": packs.positions_NL}
+        inputs |= {"attention_mask": mask_of(model, packs), "shift_labels": labels.flatten()[packs.target_M][None]}
+        # The head gets the tokens that predict a scored one.
+        with states_changed(model, lambda states: states.flatten(0, 1).index_select(0, packs.source_M)[None]):
+            return laid_back(fused(fused_lm_head=True, **inputs), apart)
 
 
 def share_prefixes(modules: Iterable[torch.nn.Module], mode: str, sharded: bool = False) -> bool:
     """Let every causal LM with TRL's head inside `modules` share prompts; return whether one of them does. `mode`: on,
     or auto (on a CPU, if cheaper). `sharded`: the engine will shard the weights. A warning names the first model that
     cannot."""
-    heads: list[Any] = [part for module in modules for part in module.modules() if "shared_prefix" in vars(part)]
+    heads = [head for module in modules for head in heads_in(module)]
     if mode == "auto":
         heads = [head for head in heads if all(p.device.type == "cpu" for p in head.parameters())]
-    reasons = [SHARDED if sharded else obstacle(head) for head in heads]
-    for head, reason in zip(heads, reasons, strict=True):
+    refused = []
+    for head in heads:
+        reason = SHARDED if sharded else obstacle(head)
         head.shared_prefix = None if reason else SharedPrefix(head, always=mode == "on")
-    if any(reasons):
-        first = next(i for i, reason in enumerate(reasons) if reason)
-        logger.warning("`shared_prefix` is not used: %s %s.", type(heads[first]).__name__, reasons[first])
-    return not all(reasons)
+        refused += [f"{type(head).__name__} {reason}"] if reason else []
+    if refused:
+        logger.warning("`shared_prefix` is not used: %s.", refused[0])
+    return len(refused) < len(heads)

@@ -17,7 +17,6 @@ from ..contract.game import Game
 from ..contract.round import RoundResult, Turn, mean_reward
 from ..distributed.ddp import Engine
 from ..policies.forward import Watched
-from ..policies.mixed_adapters import MixedRows
 from ..random_state import seed_from
 from .learners import Learner
 from .plan import Pass, Planner, Room, Sample, Step, collate, equal_steps, filled_steps, samples_of
@@ -188,7 +187,7 @@ class OptimizerSteps:
             width = whole["prompt_ids"].size(1)
             owners = [policies.mixed.number(policies.weights_of[role]) for role, _ in one.parts]
             sizes = [batch["prompt_ids"].shape for batch in batches]
-            policies.mixed.begin(MixedRows.of([(i, n, width - w) for i, (n, w) in zip(owners, sizes, strict=True)]))
+            policies.mixed.begin([(i, n, width - w) for i, (n, w) in zip(owners, sizes, strict=True)])
         imitates = any(self.learners[role].replay is not None for role, _ in one.parts)
         watched = Watched(model) if imitates else None
         measured = list(self._log_probs(watched or model, whole))

@@ -28,14 +28,14 @@ from ..data.anchors import rounds_loader, run_anchors
 from ..data.run_files import check_run
 from ..distributed.choose import choose_engine
 from ..distributed.processes import advise_threads, processes_of
-from ..generation import SamplingContext, make_sampler
+from ..generation.base import SamplingContext, make_sampler
 from ..objectives.base import Objective
 from ..policies import build_policies
+from ..policies.base import evaluating
 from ..policies.build import load_tokenizer
 from ..policies.compiled import compile_layers
-from ..policies.decode import evaluating
 from ..policies.forward import allow_padding_free
-from ..policies.lora import allow_mixed
+from ..policies.mixed_adapters import allow_mixed
 from ..policies.optimization import group_settings, optimizer_class, parameter_groups, role_schedule, tag_roles
 from ..policies.shared_prefix import share_prefixes
 from ..random_state import python_random_kept

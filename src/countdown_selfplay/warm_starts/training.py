@@ -25,8 +25,8 @@ from ..chat_templates import ready
 from ..countdown.rows import compact_solution
 from ..data.run_files import append_lines
 from ..distributed.choose import choose_engine
-from ..distributed.fsdp import full_precision_outputs
 from ..distributed.processes import Processes, processes_of
+from ..distributed.sharded import full_precision_outputs
 from ..domains import example_rows
 from ..errors import CheckpointError
 from ..evaluation.roles import evaluate_conjecturer, evaluate_guide, evaluate_prover

@@ -1,4 +1,4 @@
-# Tests: distributed/choose.py, distributed/deepspeed.py, distributed/fsdp.py
+# Tests: distributed/choose.py, distributed/sharded.py
 """Which engine a launch asks for, and the launches that are refused before a model loads."""
 
 import pytest
@@ -6,8 +6,13 @@ import torch
 from tests.trainer.conftest import make_config, make_trainer
 
 from countdown_selfplay.distributed.choose import choose_engine
-from countdown_selfplay.distributed.deepspeed import Hold, ZeroEngine
-from countdown_selfplay.distributed.fsdp import FsdpEngine, fill_optimizer_state, full_precision_outputs
+from countdown_selfplay.distributed.sharded import (
+    FsdpEngine,
+    Hold,
+    ZeroEngine,
+    fill_optimizer_state,
+    full_precision_outputs,
+)
 from countdown_selfplay.errors import ConfigError
 
 

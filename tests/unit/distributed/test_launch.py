@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 import torch
 
@@ -69,8 +70,6 @@ def test_two_processes_one_that_was_asked_for_and_one_without_a_launcher_are_no_
 
 
 def test_the_parents_command_line_is_found():
-    import psutil
-
     assert launch._parents_line() == psutil.Process().parent().cmdline()
 
 

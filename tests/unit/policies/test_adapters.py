@@ -129,11 +129,7 @@ def test_a_damaged_adapter_is_one_sentence(changed, says, folder):
 
 def test_a_base_is_found_above_its_adapters_and_an_embedded_one_in_this_installation(folder, tmp_path):
     for place in ("prover", "checkpoint-3/prover", "prover/round_2/model"):
-        inside = tmp_path / place
-        inside.mkdir(parents=True)
-        (inside / "adapter_config.json").write_text(
-            json.dumps({"base_model_name_or_path": f"/before/it/moved/{BASE}"})
-        )
+        inside = over(tmp_path / place, f"/before/it/moved/{BASE}")
         assert base_of(inside / "adapter_config.json") == (f"/before/it/moved/{BASE}", None)
         load_tiny_model()[0].config.save_pretrained(tmp_path / BASE)
         assert base_of(inside / "adapter_config.json") == (str(tmp_path / BASE), None)

@@ -18,7 +18,7 @@ from ...distributed.processes import ALONE, Processes
 from ...errors import ConfigError
 from ...evaluation.episodes import Player
 from ...evaluation.sampling import Completion, decoded, end_token_ids
-from ...generation import SamplingContext, make_sampler
+from ...generation.base import SamplingContext, make_sampler
 from ...generation.vllm_sampler import require_vllm
 from ...options import json_object
 from ...policies.full import FullPolicies
