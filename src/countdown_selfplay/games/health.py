@@ -22,30 +22,24 @@ def proposal_health(
     """Return shares of all proposals of the round, over all processes, for each player; under `proposer/` if no player
     proposed. Problems that a rule adds to those of players are not counted."""
     metrics: dict[str, Any] = {}
+    rows = list(zip(proposals, reasons, played, reward_N, strict=True))
     for by in dict.fromkeys(p.by for p in proposals if p.by is not None) or [None]:
-        indices = [i for i, p in enumerate(proposals) if p.by == by]
-        metrics |= _health(
-            round,
-            by or "proposer",
-            [proposals[i] for i in indices],
-            [reasons[i] for i in indices],
-            [played[i] for i in indices],
-            reward_N[indices],
-        )
+        own = zip(*(row for row in rows if row[0].by == by), strict=True)
+        metrics |= _proposal_health(round, by or "proposer", *own)
     return metrics
 
 
-def _health(
+def _proposal_health(
     round: Round,
     name: str,
     proposals: Sequence[Proposal],
     reasons: Sequence[str],
     played: Sequence[bool],
-    reward_N: np.ndarray,
+    rewards: Sequence[float],
 ) -> dict[str, Any]:
     total, domain = len(proposals), round.domain
     keys = [domain.key(p.problem) for p in proposals if p.problem is not None]
-    known = reward_N[~np.isnan(reward_N)]
+    known = np.array([reward for reward in rewards if not np.isnan(reward)])
     # Without the domain's check there are no facts; of an unreadable text none is true.
     facts = [fact for fact in domain.facts if all(fact in p.facts for p in proposals if p.problem is not None)]
     metrics: dict[str, Any] = {
@@ -55,12 +49,11 @@ def _health(
         f"{name}/played_rate": sum(played) / total,
         f"{name}/contamination_rate": sum(key in round.held_out for key in keys) / total,
     }
-    asks = {_said(ask): ask for ask in domain.asks}
-    if len(asks) > 1:
-        for request, ask in sorted(asks.items()):
-            rates = [got for got, p in zip(played, proposals, strict=True) if _holds(p.request, ask)]
-            if rates:
-                metrics[f"{name}/played_rate_{request}"] = sum(rates) / len(rates)
+    asks = {"_".join(f"{key}_{value}" for key, value in ask.items()): ask for ask in domain.asks}
+    for request, ask in sorted(asks.items()) if len(asks) > 1 else ():  # such as operands_3
+        rates = [got for got, p in zip(played, proposals, strict=True) if _holds(p.request, ask)]
+        if rates:
+            metrics[f"{name}/played_rate_{request}"] = sum(rates) / len(rates)
     if keys:
         metrics[f"{name}/unique_rate"] = len(set(keys)) / len(keys)
     if known.size:
@@ -73,11 +66,6 @@ def _holds(given: Any, ask: Mapping[str, Any]) -> bool:
     """Return whether the request `given` has all entries of `ask`; it may be larger ("4 or more"). Values other than
     mappings, such as a bandit's arm, are not requests."""
     return isinstance(given, Mapping) and all(name in given and given[name] == value for name, value in ask.items())
-
-
-def _said(ask: Any) -> str:
-    """Format {"operands": 3} as operands_3."""
-    return "_".join(f"{key}_{value}" for key, value in ask.items())
 
 
 _MOST_BINS = 33  # bins of the histogram of solve rates
@@ -233,13 +221,7 @@ def axes_health(
 
 
 Frontier = tuple[float, float]
-
-
-def frontier_of(low: float | None, high: float | None) -> Frontier | None:
-    """Return (`frontier_low`, `frontier_high`), or None if neither is set."""
-    if low is None and high is None:
-        return None
-    return (0.0 if low is None else low, 1.0 if high is None else high)
+"""Lowest and highest solve rate of the problems that players train on."""
 
 
 def in_frontier(frontier: Frontier, problem_of: Sequence[int | None], solve_rate_P: np.ndarray) -> np.ndarray:
@@ -270,19 +252,23 @@ def wanted_answers(
 def is_starved(proposals: Sequence[Proposal], played: Sequence[bool]) -> bool:
     """Return whether none of the problems written by players was played; if no player wrote one, whether no proposal
     was played at all."""
-    wrote = any(p.by is not None for p in proposals)
-    return not any(got and (p.by is not None or not wrote) for got, p in zip(played, proposals, strict=True))
+    return not _played_of(proposals, played)
 
 
 def unsolvable_share(domain: Any, proposals: Sequence[Proposal], played: Sequence[bool]) -> dict[str, float]:
     """Return the share without a solution among the played proposals; {} if such proposals are refused. Problems that
     a rule adds, all of them solvable, are not counted."""
-    wrote = any(p.by is not None for p in proposals)
-    facts = [p.facts for p, got in zip(proposals, played, strict=True) if got and (p.by is not None or not wrote)]
+    facts = [p.facts for p in _played_of(proposals, played)]
     if not facts or not domain.admit_unsolvable:
         return {}
     unsolvable = [f.get("solvable") is False and not f.get("repaired") for f in facts]
     return {"round/unsolvable_share": sum(unsolvable) / len(unsolvable)}
+
+
+def _played_of(proposals: Sequence[Proposal], played: Sequence[bool]) -> list[Proposal]:
+    """Return the played proposals of players; if no player wrote one, all that were played."""
+    wrote = any(p.by is not None for p in proposals)
+    return [p for p, got in zip(proposals, played, strict=True) if got and (p.by is not None or not wrote)]
 
 
 def shuffled(outcome: Outcome, seed: int) -> Outcome:

@@ -30,10 +30,7 @@ class DifficultyDiversity(Composable):
 
     def __post_init__(self) -> None:
         if self.low > self.high:
-            raise ConfigError(
-                f"difficulty_diversity needs low <= high, got low={self.low} and high={self.high}; Task Difficulty "
-                f"and Diversity uses 0.2 and 0.6."
-            )
+            raise ConfigError(f"difficulty_diversity needs low <= high, got low={self.low} and high={self.high}.")
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
         p = np.asarray(solve_rate_P, dtype=float)

@@ -1,4 +1,4 @@
-# Tests: rewards/prover/length.py, rewards/prover/verifier.py
+# Tests: rewards/prover/verifier.py
 """The prover's reward callables, called as TRL calls them."""
 
 from types import SimpleNamespace
@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.countdown import Rules
-from countdown_selfplay.rewards.prover.length import make_length_penalty
-from countdown_selfplay.rewards.prover.verifier import countdown_reward, make_countdown_reward
+from countdown_selfplay.rewards.prover.verifier import countdown_reward, make_countdown_reward, make_length_penalty
 
 ANSWERS = ["<answer>44+19+35</answer>", "<answer>44+19-35</answer>", "44+19+35", "<answer>44+19+</answer>"]
 SCORES = [1.0, 0.1, 0.0, 0.0]

@@ -1,4 +1,4 @@
-# Tests: rewards/base.py, rewards/binary_band.py, rewards/tent.py, rewards/factory.py, rewards/learnability.py
+# Tests: rewards/base.py, rewards/solve_rate.py, rewards/__init__.py
 """Rewards at points by hand, and properties of every registered one on rounds of random problems and rates."""
 
 import numpy as np

@@ -1,11 +1,10 @@
-# Tests: rewards/prover/length.py, rewards/prover/verifier.py
+# Tests: rewards/prover/verifier.py
 """The soft overlong charge: equation 13 of DAPO by hand, and against TRL's own."""
 
 import pytest
 from tests.joint_config import joint_config
 
-from countdown_selfplay.rewards.prover.length import make_soft_overlong
-from countdown_selfplay.rewards.prover.verifier import default_reward_funcs
+from countdown_selfplay.rewards.prover.verifier import default_reward_funcs, make_soft_overlong
 
 
 def test_the_charge_grows_over_the_last_share_of_the_budget():
