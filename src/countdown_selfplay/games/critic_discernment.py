@@ -16,8 +16,8 @@ from ..contract.round import Rollout, Round, RoundResult, Turn
 from ..errors import ConfigError
 from ..objectives import make_objective
 from ..registry import Amount, Count
-from .critic_metrics import METRICS
 from .health import examples, prover_health
+from .metrics import CRITIC_METRICS
 
 CRITICS = ("helpful", "misleading")
 
@@ -90,7 +90,7 @@ class CriticDiscernment(BaseGame):
     optional_roles = CRITICS
     imitated = ("prover",)
     """Roles whose samples are marked for a supervised term (`sft_coef`): right first answers."""
-    metrics = METRICS
+    metrics = CRITIC_METRICS
     labels: ClassVar = {
         "prover": ("right", "wrong", "corrected", "not_corrected", "resisted", "kept", "misled", "unclear"),
         "helpful": ("shown", "unreadable"),

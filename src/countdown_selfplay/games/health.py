@@ -221,7 +221,11 @@ def axes_health(
 
 
 Frontier = tuple[float, float]
-"""Lowest and highest solve rate of the problems that players train on."""
+
+
+def frontier_of(low: float | None, high: float | None) -> Frontier | None:
+    """Return (`frontier_low`, `frontier_high`), or None if neither is set."""
+    return None if low is None and high is None else (0.0 if low is None else low, 1.0 if high is None else high)
 
 
 def in_frontier(frontier: Frontier, problem_of: Sequence[int | None], solve_rate_P: np.ndarray) -> np.ndarray:

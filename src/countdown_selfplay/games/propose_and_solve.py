@@ -23,6 +23,7 @@ from ..rewards.learning_progress import needs_progress
 from .health import (
     axes_health,
     examples,
+    frontier_of,
     frontier_share,
     in_frontier,
     is_starved,
@@ -216,7 +217,7 @@ class ProposeAndSolve(BaseGame):
         self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome
     ) -> tuple[list[Turn], dict[str, Any]]:
         rules, solve_rate_P = self.settings, outcome.solve_rate_P
-        frontier = rules.frontier
+        frontier = frontier_of(rules.frontier_low, rules.frontier_high)
         wanted = wanted_answers(rules.prover_trains_on, frontier, solve_rate_P, outcome.correct_MPG)
         if slots.mastered:
             both = zip(slots.keys, wanted or [True] * len(slots.keys), strict=True)

@@ -5,17 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from ..contract.game import BaseProposer, Outcome, Proposal
-from ..contract.metric import SHARE, Metric, Panel
+from ..contract.metric import Metric
 from ..contract.round import Rollout, Round, Turn
 from ..curriculum.admission import examine
 from ..errors import ConfigError
-
-REPAIRED = Metric(
-    "proposer/repaired_rate",
-    "Share of all proposals that were in range and not known to be solvable, and are played with a planted target "
-    "(policies with `repair`). In moves nobody asks whether a proposal is solvable: all that are in range.",
-    panel=Panel("Repaired proposals", SHARE, "Curriculum", "share"),
-)
+from .metrics import REPAIRED
 
 
 class Policies(BaseProposer):

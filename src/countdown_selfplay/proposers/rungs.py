@@ -9,28 +9,13 @@ import numpy as np
 from annotated_types import MinLen
 
 from ..contract.game import BaseProposer, Outcome, Proposal
-from ..contract.metric import Metric, Panel
+from ..contract.metric import Metric
 from ..contract.round import Round, Turn, from_main
 from ..errors import ConfigError, GameError
 from ..registry import Amount, Share
+from .metrics import RUNGS
 
 RungList = Annotated[Sequence[int], MinLen(1)]
-
-RUNGS = (
-    Metric(
-        "proposer/rung_mean",
-        "Mean rung of the round's proposals (Countdown: numbers in a problem). A curriculum that climbs raises it; "
-        "uniform rungs keep it at the middle of the range.",
-        panel=Panel("Mean rung of the proposals", (), "Curriculum", "rung"),
-    ),
-    Metric(
-        "proposer/value_<rung>",
-        "What the proposer thinks of a rung, after the round. bandit_rungs: running mean of the unbiased p(1 - p), at "
-        "most 1/4 in the mean; ucb_rungs, thompson_rungs: mean of 4p(1 - p) over its pulls, in [0, 1]; oracle_rungs: "
-        "the solve rate that was measured apart (half), or the gain of the table (gain).",
-        panel=Panel("What the proposer thinks of a rung", (0,), "Curriculum", "rung <rung>"),
-    ),
-)
 
 
 class Heard(NamedTuple):

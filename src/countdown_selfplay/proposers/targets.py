@@ -9,17 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from ..contract.domain import in_moves
 from ..contract.game import Outcome, Proposal
 from ..contract.round import Round, Turn
 from ..errors import ConfigError, DataError
 from ..registry import Count
+from .metrics import BINS, LAST_SOLVED, STORIES, TARGETS
 from .policies import Policies
-from .targets_metrics import BINS, LAST_SOLVED, METRICS, STORIES, forms
 
 logger = logging.getLogger(__name__)
 
 TRAINABLE = 0.5
 """Largest solve rate at which a solved synthetic problem is trained on (REINFORCE^1/2)."""
+
+DEEP = 3
+"""Smallest depth of a solution tree of a complex problem, as in the rubric (countdown/guide.py)."""
 
 COPY = "copies_target"
 """Reason for refusing a proposal that is a target."""
@@ -40,7 +44,7 @@ class Targets(Policies):
     SGS) it gets the same number of requests for any problem."""
 
     needs: Sequence[str] = ()
-    metrics = METRICS
+    metrics = TARGETS
     chooses_targets = True
     shows: Sequence[str] = ("target",)
     """Arguments of the domain's `propose_row` that hold the problem shown to the conjecturer."""
@@ -129,7 +133,7 @@ class Targets(Policies):
             )
         if self.known and round.rank == 0 and (difference := _difference(self.known, list(self.problems))):
             logger.warning("The target set has changed: %s", difference)
-        self.known, self.form = list(self.problems), forms(round.domain, list(self.problems.values()), "targets/set")
+        self.known, self.form = list(self.problems), _forms(round.domain, list(self.problems.values()), "targets/set")
         self.waiting = [key for key in self.waiting if key in self.problems]
         self.solved = {key: at for key, at in self.solved.items() if key in self.problems}
         self.attempted &= self.problems.keys()
@@ -193,7 +197,7 @@ class Targets(Policies):
         hits = [attempted[key] for key in [*self.chosen, *self.added] if key in attempted]
         self.values = self._measured(len(new), hits, trainable, proposed)
         made = [problem for i, problem in enumerate(outcome.problems) if i in played]
-        self.values |= self.form | forms(round.domain, made, "targets/problem") if made else {}
+        self.values |= self.form | _forms(round.domain, made, "targets/problem") if made else {}
         return turns
 
     def _report_mastered(self, round: Round, rates: Mapping[str, float]) -> None:
@@ -344,3 +348,17 @@ def _difference(there: Sequence[str], here: Sequence[str]) -> str:
 
 def _few(keys: Sequence[str]) -> str:
     return ", ".join(keys[:3]) + (", ..." if len(keys) > 3 else "") if keys else "none"
+
+
+def _forms(domain: Any, problems: Sequence[Any], prefix: str) -> dict[str, float]:
+    """Return mean size and share of complex problems as `<prefix>_size` and `<prefix>_complex`; {} without a problem,
+    and for a domain without such features. In moves only the mean rung. An unsolvable problem is complex."""
+    if problems and in_moves(domain):  # complexity is defined by whole solutions, and needs a solver
+        return {f"{prefix}_size": float(np.mean([domain.rung(problem) for problem in problems]))}
+    names = [] if domain.mutations is None else list(domain.mutations.feature_names)
+    if not problems or not {"operands", "depth_min", "needs_fraction"} <= set(names):
+        return {}
+    found_PF = domain.mutations.features(problems)
+    size_P, depth_P, fraction_P = (found_PF[:, names.index(n)] for n in ("operands", "depth_min", "needs_fraction"))
+    complex_P = np.isnan(depth_P) | (depth_P >= DEEP) | (fraction_P == 1)
+    return {f"{prefix}_size": float(size_P.mean()), f"{prefix}_complex": float(complex_P.mean())}

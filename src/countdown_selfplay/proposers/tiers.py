@@ -9,65 +9,17 @@ import numpy as np
 from annotated_types import Ge, MinLen
 
 from ..contract.game import Outcome, Proposal
-from ..contract.metric import SHARE, Metric, Panel
 from ..contract.round import Round, Turn
 from ..data.jsonl import json_file
 from ..errors import CheckpointError, ConfigError
 from ..registry import Count, Share
+from .metrics import TIERS
 from .policies import Policies
 from .tier_supplement import supplement
 
 Axis = Literal["operands", "rung"]
 
 TIER_CONFIG = "tier_config.json"
-
-TIERS = (
-    Metric(
-        "valid_conjecture_rate",
-        "Share of all conjecturers' texts that hold a problem (Multimodal LLM Self-Play's name): "
-        "`<conjecturer>/parseable_rate` over all of them. It rose from .30 to .56 in the paper.",
-        panel=Panel("Valid conjectures", SHARE, "Pool", "share"),
-    ),
-    Metric(
-        "tier_<k>_operand_count",
-        "Operands that tier k requests after the round (Multimodal LLM Self-Play's name). It follows the provers up; "
-        "a tier that alternates every round is between two rungs: `window` and `hysteresis` stabilise it.",
-        panel=Panel("Operands of tier <k>", (), "Pool", "operands"),
-    ),
-    Metric(
-        "tier_<k>_rung",
-        "Rung of tier k on its ladder after the round; 0 is the easiest rung.",
-        panel=Panel("Rungs of the tiers", (0,), "Pool", "tier <k>"),
-    ),
-    Metric(
-        "tier_<k>_supplement",
-        "Problems made by a rule in the round, because the tier's conjecturer wrote fewer than `min_valid` that may "
-        "be played. 0 is good; at `min_valid` the conjecturer writes none.",
-        panel=Panel("Problems made by a rule", (0,), "Pool", "tier <k>"),
-    ),
-    Metric(
-        "prover_pass_rate_tier_<k>",
-        "Mean p over the problems of tier k, those made by a rule included (Multimodal LLM Self-Play's name); absent "
-        "in a round without any. Above `high` the tier becomes harder, below `low` easier.",
-        panel=Panel("Pass rate of tier <k>", SHARE, "Pool", "pass rate"),
-    ),
-    Metric(
-        "mean_prover_pass_rate",
-        "Mean p over the problems of all tiers (Multimodal LLM Self-Play's name): `round/solve_rate_mean`, from .16 "
-        "to .50 in the paper. Not comparable between rounds with other tiers.",
-        panel=Panel("Mean pass rate", SHARE, "Pool", "pass rate"),
-    ),
-    Metric(
-        "copied_example_rate",
-        "Share of all conjecturers' texts that copy a worked example of the prompt; they are refused. High in early "
-        "rounds in Multimodal LLM Self-Play, until its prompt forbade it.",
-        healthy=(0.0, 0.1),
-        cure="Ask in words without worked examples, or raise the conjecturers' temperature.",
-        panel=Panel("Copied examples", SHARE, "Pool", "share"),
-        subject="share of texts that copy a worked example",
-    ),
-)
-
 
 LONGEST_WINDOW = 8
 """With hysteresis: largest window as a multiple of the initial one."""

@@ -1,6 +1,7 @@
 """Algorithm 1 of Task Difficulty and Diversity as a proposer: generate, filter, estimate, score, select, replay,
 relabel. Subclasses generate the candidates."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
@@ -12,8 +13,8 @@ from ...contract.game import BaseProposer, Outcome, Proposal
 from ...contract.round import Round, Turn, from_main
 from ...errors import ConfigError, GameError
 from ...registry import Count, Registry, Share
+from ..metrics import SYMBOLIC
 from .difficulty import DIFFICULTIES, Difficulty, brier, calibration_error, measured_rates
-from .metrics import SYMBOLIC, cascade
 from .selection import NoveltyArchive, ProblemReplay, Reservoir, Rule, Selection, distance_among
 
 _PARTS: Registry[Any] = Registry("symbolic setting", {"selection_kwargs": Selection, "replay": ProblemReplay})
@@ -167,7 +168,7 @@ class Symbolic(BaseProposer):
         self.archive.add([keys[i] for i in chosen], points_VF[chosen])
         self.accepted = verdicts.count("admitted") / len(seeds)
         self.selected_p = float(p_V[chosen].mean()) if len(chosen) else self.selected_p
-        self.logged_now = learned | cascade(reasons, verdicts, choice.arms)
+        self.logged_now = learned | _cascade(reasons, verdicts, choice.arms)
         self.logged_now["proposer/selected"] = len(chosen)
         if len(rows):
             self.logged_now["proposer/score"] = float(scored.score.mean())
@@ -272,6 +273,20 @@ class Symbolic(BaseProposer):
 
     def _parts(self) -> dict[str, Any]:
         return {"archive": self.archive, "buffer": self.buffer, "reservoir": self.pool, "difficulty": self.estimator}
+
+
+def _cascade(reasons: Sequence[str], verdicts: Sequence[str], arms: Sequence[str]) -> dict[str, Any]:
+    """Return the metrics of candidates: number, valid and eligible share, refusals by reason, shares by arm."""
+    counts, gate = Counter(reasons), Counter(verdicts)
+    made = Counter(name for arm in arms for name in arm.split("+"))
+    raw, valid = len(reasons), counts.pop("ok", 0)
+    metrics: dict[str, Any] = {"proposer/raw": raw, "proposer/valid_rate": valid / raw}
+    metrics |= {f"proposer/rejected_{reason}": count / raw for reason, count in sorted(counts.items())}
+    metrics |= {f"proposer/arm_{arm}": count / raw for arm, count in sorted(made.items())}
+    if valid:
+        metrics["proposer/eligible_rate"] = gate.pop("admitted", 0) / valid
+        metrics |= {f"proposer/refused_{verdict}": count / valid for verdict, count in sorted(gate.items())}
+    return metrics
 
 
 def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:

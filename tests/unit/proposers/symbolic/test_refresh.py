@@ -1,4 +1,4 @@
-# Tests: proposers/symbolic/metrics.py
+# Tests: proposers/metrics.py
 """Algorithm 1 of seed 004 on a scripted round: filters, buffer, relabelling, and that nothing is lost."""
 
 import json
@@ -10,7 +10,7 @@ from countdown_selfplay.contract.metric import declaration_of
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, solve
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
-from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
+from countdown_selfplay.proposers.metrics import SYMBOLIC
 from countdown_selfplay.testing import ScriptedRound, in_ranks
 
 DOMAIN = CountdownDomain.tiny()
