@@ -33,11 +33,6 @@ def make_proposer(name: str, arguments: dict[str, Any] | None = None) -> Propose
     return PROPOSERS.make(name, arguments)
 
 
-def proposer_class(name: str) -> Any:
-    """Return the class of a proposer by name. Raises UnknownNameError, which suggests the nearest name."""
-    return PROPOSERS.load(name)
-
-
 def check_proposer(what: str, proposer: Any, players: Mapping[str, Sequence[str]], domain: Any = None) -> None:
     """Raise ConfigError unless `proposer` is a proposer, every role that it needs has a player, and its `check`
     accepts `domain`, if given. `what`: subject of the message. `players`: names of the players by role."""
@@ -52,4 +47,4 @@ def check_proposer(what: str, proposer: Any, players: Mapping[str, Sequence[str]
         proposer.check(players, domain)
 
 
-__all__ = ["PROPOSERS", "BaseProposer", "Proposal", "Proposer", "check_proposer", "make_proposer", "proposer_class"]
+__all__ = ["PROPOSERS", "BaseProposer", "Proposal", "Proposer", "check_proposer", "make_proposer"]

@@ -52,12 +52,10 @@ class Policies(BaseProposer):
             self.rollouts[player] = rollout
             self.own[player] = [group * rollout.n + i for group in mine for i in range(rollout.n)]
             repeated = [ask for ask in requests for _ in range(rollout.n)]
-            examined = drawn(round, examine(round.domain, rollout.texts, repeated, player), player)
+            examined = _drawn(round, examine(round.domain, rollout.texts, repeated, player), player)
             if self.repair:
-                examined = [
-                    _repaired(round, proposal, place)
-                    for proposal, place in zip(examined, self.own[player], strict=True)
-                ]
+                places = self.own[player]
+                examined = [_repaired(round, p, place) for p, place in zip(examined, places, strict=True)]
             proposals += round.gather(examined)
         if self.repair and proposals:
             self.repaired_rate = sum(bool(p.facts.get("repaired")) for p in proposals) / len(proposals)
@@ -77,22 +75,18 @@ class Policies(BaseProposer):
         return {} if self.repaired_rate is None else {REPAIRED.name: self.repaired_rate}
 
 
-def drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposal]:
+def _drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposal]:
     """Give each playable proposal a problem of its levels (`domain.drawn`), or the reason "not_made" without one."""
-    good = [i for i, proposal in enumerate(proposals) if proposal.reason == "ok"]
+    drawn = list(proposals)
+    good = [i for i, proposal in enumerate(drawn) if proposal.reason == "ok"]
     if round.domain.drawn is None or not good:
-        return list(proposals)
+        return drawn
     seed = round.seed("drawn", by, round.rank)
-    made = round.domain.drawn([proposals[i].problem for i in good], seed, round.held_out)
-    by_index = dict(zip(good, made, strict=True))
-    return [
-        proposal
-        if i not in by_index
-        else replace(proposal, reason="not_made")
-        if by_index[i] is None
-        else replace(proposal, problem=by_index[i])
-        for i, proposal in enumerate(proposals)
-    ]
+    made = round.domain.drawn([drawn[i].problem for i in good], seed, round.held_out)
+    for i, problem in zip(good, made, strict=True):
+        change = {"reason": "not_made"} if problem is None else {"problem": problem}
+        drawn[i] = replace(drawn[i], **change)
+    return drawn
 
 
 def _repaired(round: Round, proposal: Proposal, place: int) -> Proposal:

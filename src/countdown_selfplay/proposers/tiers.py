@@ -1,25 +1,37 @@
 """Pool of conjecturers, one per tier of difficulty (Multimodal LLM Self-Play)."""
 
+import copy
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
+from random import Random
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from annotated_types import Ge, MinLen
 
+from ..contract.domain import in_moves
 from ..contract.game import Outcome, Proposal
 from ..contract.round import Round, Turn
+from ..countdown import Problem
+from ..countdown.domain import CountdownDomain
 from ..data.jsonl import json_file
 from ..errors import CheckpointError, ConfigError
 from ..registry import Count, Share
 from .metrics import TIERS
 from .policies import Policies
-from .tier_supplement import supplement
-
-Axis = Literal["operands", "rung"]
 
 TIER_CONFIG = "tier_config.json"
+
+_LOW, _HIGH = 1, 12
+"""Range of the numbers of problems made by the rule (Multimodal LLM Self-Play)."""
+
+_PATIENCE = 10_000
+"""Number of consecutive draws without a new problem after which the supplement ends."""
+
+_APPLY = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 LONGEST_WINDOW = 8
 """With hysteresis: largest window as a multiple of the initial one."""
@@ -50,13 +62,12 @@ class TierTracker:
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 1:
             raise ConfigError(
-                f"`low` ({self.low}) and `high` ({self.high}) of the tiers must satisfy 0 <= low < high <= 1: a tier "
-                "goes down below the first and up above the second; Multimodal LLM Self-Play uses 0.2 and 0.7."
+                f"`low` ({self.low}) and `high` ({self.high}) of the tiers must satisfy 0 <= low < high <= 1; "
+                "Multimodal LLM Self-Play uses 0.2 and 0.7."
             )
-        count = len(self.rungs)
-        self.rates = self.rates or [[] for _ in range(count)]
-        self.windows = self.windows or [self.window] * count
-        self.last_moves = self.last_moves or [0] * count
+        self.rates = self.rates or [[] for _ in self.rungs]
+        self.windows = self.windows or [self.window] * len(self.rungs)
+        self.last_moves = self.last_moves or [0] * len(self.rungs)
 
     def observe(self, rates: Sequence[float | None]) -> list[int]:
         """Add the mean pass rate of each tier, or None; return each tier's move: 1, -1 or 0."""
@@ -78,12 +89,11 @@ class TierTracker:
         return move
 
     def state_dict(self) -> dict[str, Any]:
-        names = ("rungs", "rates", "windows", "last_moves")
-        return {name: [list(v) if isinstance(v, list) else v for v in getattr(self, name)] for name in names}
+        return {name: copy.deepcopy(getattr(self, name)) for name in ("rungs", "rates", "windows", "last_moves")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.rungs, self.windows = list(state["rungs"]), list(state["windows"])
-        self.rates, self.last_moves = [list(seen) for seen in state["rates"]], list(state["last_moves"])
+        for name in ("rungs", "rates", "windows", "last_moves"):
+            setattr(self, name, copy.deepcopy(state[name]))
 
 
 class Tiers(Policies):
@@ -114,7 +124,7 @@ class Tiers(Policies):
         ceiling: Count = 6,
         window: Count = 1,
         hysteresis: bool = False,
-        axis: Axis = "operands",
+        axis: Literal["operands", "rung"] = "operands",
         levels: Annotated[list[int], MinLen(1)] | None = None,
         or_more: bool = True,
         min_valid: Annotated[int, Ge(0)] = 6,
@@ -133,8 +143,7 @@ class Tiers(Policies):
         if len(start) > len(self.names):
             raise ConfigError(
                 f"`start` ({start}) of the tiers has {len(start)} tiers and there are {len(self.names)} rungs "
-                f"({self.names}, {axis}); tiers may meet on a rung when they move, but each needs a separate one: "
-                "raise `ceiling`, list more `levels`, or have fewer tiers."
+                f"({self.names}, {axis}); raise `ceiling`, list more `levels`, or have fewer tiers."
             )
         rungs = [self.names.index(value) for value in start]
         self.tracker = TierTracker(rungs, len(self.names) - 1, low, high, window, hysteresis)
@@ -167,10 +176,11 @@ class Tiers(Policies):
                     "of that size; list it there, or move `floor` and `ceiling` of proposer_kwargs."
                 )
             if "rung" in rung and (domain.random_of_rung is None or rung["rung"] not in domain.rungs):
-                message = (
-                    f"rung {rung['rung']}, and the domain's rungs are {', '.join(map(str, domain.rungs)) or 'none'}"
+                there = ", ".join(map(str, domain.rungs)) or "none"
+                raise ConfigError(
+                    f"The tiers ask for rung {rung['rung']}, and the domain's rungs are {there}; list some in "
+                    "`levels`, or take another proposer."
                 )
-                raise ConfigError(f"The tiers ask for {message}; list some in `levels`, or take another proposer.")
             if "rung" in rung and not conjecturers:  # the rule makes these without a sample
                 continue
             if domain.propose_row is None or not domain.asks:
@@ -200,7 +210,11 @@ class Tiers(Policies):
         players = round.players("conjecturer")
         proposals = super().propose(round, anchors)
         self.tier_N = [players.index(str(p.by)) for p in proposals]
-        self.values = _of_texts(proposals)
+        self.values = {}
+        if proposals:
+            copied = sum(p.reason == "copied_example" for p in proposals)
+            self.values["valid_conjecture_rate"] = sum(p.problem is not None for p in proposals) / len(proposals)
+            self.values["copied_example_rate"] = copied / len(proposals)
         seen = frozenset(round.domain.key(p.problem) for p in proposals if p.problem is not None) | round.held_out
         bases = round.domain.asks or [{}]
         for tier in range(self.count):
@@ -259,12 +273,6 @@ class Tiers(Policies):
         return [dict(self.ladder[rung]) if rung < len(self.ladder) else None for rung in rungs]
 
 
-def _of_texts(proposals: Sequence[Proposal]) -> dict[str, float]:
-    count, valid = len(proposals), sum(p.problem is not None for p in proposals)
-    copied = sum(p.reason == "copied_example" for p in proposals)
-    return {"valid_conjecture_rate": valid / count, "copied_example_rate": copied / count} if count else {}
-
-
 def _values(axis: str, floor: int, ceiling: int, levels: Sequence[int] | None) -> list[int]:
     """Return the rungs from easy to hard, as they are named in `start`."""
     if levels is not None:
@@ -282,3 +290,38 @@ def _read(path: str, axis: str) -> list[Any]:
     if theirs != axis:
         raise ConfigError(f"'{path}' is of tiers on the axis {theirs}, and this run's `axis` is {axis}.")
     return tiers
+
+
+def supplement(domain: Any, request: Mapping[str, Any], count: int, seed: int, exclude: frozenset[str]) -> list[Any]:
+    """Return up to `count` distinct problems for a request, none with a key in `exclude` or held out, deterministic
+    given the arguments. Countdown: `operands` integers from 1 to 12 and a random operation after each, applied from
+    left to right, drawn again until the result is a positive integer and the problem in range, so that all are
+    solvable. Other domains draw random problems, of the requested rung if any; Countdown does so for a request without
+    a size, and in moves it plants them."""
+    if "rung" in request:
+        return list(domain.random_of_rung(count, request["rung"], seed, exclude))
+    if in_moves(domain) and domain.random_of_rung is not None and request.get("operands") in domain.rungs:
+        return list(domain.random_of_rung(count, request["operands"], seed, exclude))
+    if not isinstance(domain, CountdownDomain) or domain.answers == "moves" or "operands" not in request:
+        return list(domain.random(count, seed, exclude))
+    draws, taken, misses = Random(seed), set(exclude), 0
+    problems: list[Problem] = []
+    while len(problems) < count and misses < _PATIENCE:
+        problem = _draw(draws, request["operands"])
+        fits = problem is not None and domain.in_range(problem) and domain.as_asked(problem, **request)
+        if problem is None or not fits or problem.key in taken or domain.is_held_out(problem):
+            misses += 1
+            continue
+        problems.append(problem)
+        taken.add(problem.key)
+        misses = 0
+    return problems
+
+
+def _draw(draws: Random, operands: int) -> Problem | None:
+    """Draw a problem; None if the result is not a positive integer."""
+    numbers = [draws.randint(_LOW, _HIGH) for _ in range(operands)]
+    value = Fraction(numbers[0])
+    for number in numbers[1:]:
+        value = _APPLY[draws.choice("+-*/")](value, number)
+    return Problem(tuple(numbers), int(value)) if value > 0 and value.denominator == 1 else None

@@ -1,4 +1,4 @@
-# Tests: proposers/tiers.py, proposers/tier_supplement.py
+# Tests: proposers/tiers.py
 """The proposer of a pool: what each tier is asked for, the supplement, the tracker, what is kept (seed 000)."""
 
 import json
@@ -10,8 +10,7 @@ from countdown_selfplay.config.changes import changed_settings
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, is_solvable
 from countdown_selfplay.errors import CheckpointError
-from countdown_selfplay.proposers.tier_supplement import supplement
-from countdown_selfplay.proposers.tiers import Tiers
+from countdown_selfplay.proposers.tiers import Tiers, supplement
 from countdown_selfplay.testing import ScriptedRound
 
 SPEC = ProblemSpec((2, 3, 4, 5), 1, 12, 1, 99)

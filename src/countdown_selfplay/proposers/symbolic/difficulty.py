@@ -8,7 +8,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from annotated_types import Ge
@@ -26,22 +26,19 @@ PRIOR = 0.5
 Labels = Annotated[int, Ge(2 * FOLDS)]
 
 
-class Difficulty(Protocol):
-    """Interface of estimators of solve rates. All processes call it with equal arguments and get equal results."""
+class Difficulty(Stateless):
+    """Base class of estimators of solve rates. All processes call it with equal arguments and get equal results."""
 
-    wants_labels: bool
+    wants_labels: ClassVar[bool] = False
     """Whether `learn` improves the estimates; labels cost samples of the solver."""
 
     def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:
         """Return the probabilities that one answer of the current solver is right, (N,) in [0, 1]."""
-        ...
+        raise NotImplementedError
 
     def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
         """Train on L measured solve rates, each with its number of answers; return metrics."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+        return {}
 
 
 DIFFICULTIES: Registry[Any] = Registry(
@@ -53,20 +50,15 @@ DIFFICULTIES: Registry[Any] = Registry(
 )
 
 
-class Rollout(Stateless):
+class Rollout(Difficulty):
     """Estimator by rollouts: the share of `samples` answers that the verifier accepts (K = 8 in section 3.3), averaged
     over several provers. Cost: candidates x samples of the solver in each refresh."""
-
-    wants_labels = False
 
     def __init__(self, samples: Count = 8) -> None:
         self.samples = samples
 
     def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:
         return measured_rates(round, problems, self.samples)
-
-    def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
-        return {}
 
 
 def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.ndarray:
@@ -89,7 +81,7 @@ def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.nd
 
 
 @dataclass
-class Predictor:
+class Predictor(Difficulty):
     """Predictor f(features) -> p of solve rates, fitted with a cross-entropy loss to measured solve rates, and
     calibrated: a scale and a shift of the logits (Platt) are fitted to out-of-fold predictions. State: the labels and
     the trees. One thread and no random numbers, so that equal labels give equal trees.
@@ -106,14 +98,13 @@ class Predictor:
     least: Labels = 50
     capacity: Labels = 20_000
 
-    wants_labels: ClassVar[bool] = True
+    wants_labels = True
 
     def __post_init__(self) -> None:
         library()
         if self.labels is not None and not Path(self.labels).is_file():
             raise ConfigError(
-                f"`labels` ({self.labels}) is not a file; make it by `countdown-selfplay solve-rates RUN`, or "
-                "leave it out: the predictor then learns from the run alone."
+                f"`labels` ({self.labels}) is not a file; `countdown-selfplay solve-rates RUN` makes one."
             )
         self.options = {"num_leaves": self.leaves, "learning_rate": self.learning_rate, "min_data_in_leaf": 20}
         self.features_LF = np.zeros((0, 0))
@@ -179,8 +170,9 @@ class Predictor:
         fresh = slice(-min(added, len(p_L)), None)
         p_N, rate_N = p_L[fresh], self.rate_L[fresh]
         metrics = {"brier": brier(p_N, rate_N), "calibration_error": calibration_error(p_N, rate_N)}
-        area = auc(p_N, rate_N)
-        return metrics if area is None else {**metrics, "auc": area}
+        if (area := auc(p_N, rate_N)) is not None:
+            metrics["auc"] = area
+        return metrics
 
     def _trained(self, rows: np.ndarray) -> str:
         """Return trees in LightGBM's text form, from which all predictions are computed."""
@@ -289,13 +281,13 @@ def auc(p_N: np.ndarray, rate_N: np.ndarray) -> float | None:
     return float((right * (below + wrong / 2)).sum() / (right.sum() * wrong.sum()))
 
 
-def reliability(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> list[tuple[int, float, float]]:
-    """Return (problems, mean p, mean rate) for each of `bins` equal intervals of p that contains problems."""
-    place_N = np.minimum((p_N * bins).astype(int), bins - 1)
-    found = [place_N == b for b in range(bins)]
+def reliability(p_N: np.ndarray, rate_N: np.ndarray) -> list[tuple[int, float, float]]:
+    """Return (problems, mean p, mean rate) for each tenth of p that contains problems."""
+    place_N = np.minimum((p_N * BINS).astype(int), BINS - 1)
+    found = [place_N == b for b in range(BINS)]
     return [(int(own.sum()), float(p_N[own].mean()), float(rate_N[own].mean())) for own in found if own.any()]
 
 
-def calibration_error(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> float:
+def calibration_error(p_N: np.ndarray, rate_N: np.ndarray) -> float:
     """Return the mean |mean p - mean rate| over the intervals of `reliability`, weighted by problems; 0 is best."""
-    return sum(n * abs(p - rate) for n, p, rate in reliability(p_N, rate_N, bins)) / max(len(p_N), 1)
+    return sum(n * abs(p - rate) for n, p, rate in reliability(p_N, rate_N)) / max(len(p_N), 1)

@@ -38,8 +38,8 @@ def test_the_reservoir_keeps_the_newest_and_draws_evenly_from_three_strata():
     drawn = [int(key) for key in reservoir.draw(12, 0.2, 0.6, seed=0)]
     # two too hard are all there are; the other ten are shared by the other two
     assert [sum(i < 2 for i in drawn), sum(2 <= i < 22 for i in drawn), sum(i >= 22 for i in drawn)] == [2, 5, 5]
-    assert len(reservoir) == 30 and not {f"{i}" for i in drawn} & set(reservoir.keys)
-    assert len(reservoir.draw(99, 0.2, 0.6, seed=0)) == 30 and len(reservoir) == 0
+    assert len(reservoir.keys) == 30 and not {f"{i}" for i in drawn} & set(reservoir.keys)
+    assert len(reservoir.draw(99, 0.2, 0.6, seed=0)) == 30 and len(reservoir.keys) == 0
     reservoir = Reservoir(3)
     reservoir.add(["a", "b", "c"], np.array([0.1, 0.2, 0.3]))
     reservoir.add(["b", "d"], np.array([0.9, 0.4]))
