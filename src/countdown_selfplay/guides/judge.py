@@ -8,7 +8,7 @@ import numpy as np
 from ..contract.game import BaseGuide, Outcome, Proposal
 from ..contract.metric import SHARE, Metric, Panel
 from ..contract.round import Round
-from ..errors import ConfigError
+from ..proposers import unsupported
 from . import targets_of
 
 
@@ -44,10 +44,7 @@ class Judge(BaseGuide):
     def score(self, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
         domain: Any = round.domain
         if domain.helping is None or domain.helping.review_row is None:
-            raise ConfigError(
-                f"The guide judge needs a domain whose `helping` has `review_row`, and {type(domain).__name__} has "
-                "none; use a guide of your own."
-            )
+            raise unsupported("The guide judge", domain, "`helping.review_row`", "use a guide of your own")
         targets, self.values = targets_of(proposals), {}
         with_solution = [i for i, text in enumerate(outcome.solution_P[: len(proposals)]) if text is not None]
         mine = round.share(with_solution)

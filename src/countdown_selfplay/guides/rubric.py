@@ -7,7 +7,7 @@ import numpy as np
 
 from ..contract.game import BaseGuide, Outcome, Proposal
 from ..contract.round import Round
-from ..errors import ConfigError
+from ..proposers import unsupported
 from . import targets_of
 
 
@@ -20,10 +20,7 @@ class Rubric(BaseGuide):
     def score(self, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
         domain: Any = round.domain
         if domain.helping is None:
-            raise ConfigError(
-                "The guide rubric needs a domain with `helping` (Helping in contract/domain.py), and "
-                f"{type(domain).__name__} has none; use guide=judge, or a guide of your own."
-            )
+            raise unsupported("The guide rubric", domain, "`helping`", "use a guide of your own")
         targets = targets_of(proposals)
         pairs = zip(targets, proposals, outcome.solution_P, strict=False)
         return np.array(

@@ -33,18 +33,22 @@ def make_proposer(name: str, arguments: dict[str, Any] | None = None) -> Propose
     return PROPOSERS.make(name, arguments)
 
 
+def unsupported(part: str, domain: Any, lacks: str, cure: str) -> ConfigError:
+    """Return the refusal of a domain that lacks methods (contract/domain.py) which a part of the game needs."""
+    return ConfigError(
+        f"{part} needs a domain with {lacks} (contract/domain.py), and {type(domain).__name__} has none; {cure}."
+    )
+
+
 def check_proposer(what: str, proposer: Any, players: Mapping[str, Sequence[str]], domain: Any = None) -> None:
     """Raise ConfigError unless `proposer` is a proposer, every role that it needs has a player, and its `check`
     accepts `domain`, if given. `what`: subject of the message. `players`: names of the players by role."""
     check_part(what, proposer, BaseProposer, ("propose",))
     for kind in proposer.needs:
         if not players.get(kind):
-            raise ConfigError(
-                f"{what} needs a {kind}, and this run has none; give `roles.{kind}` at least 1 player, or choose "
-                "another proposer."
-            )
+            raise ConfigError(f"{what} needs a {kind}; give `roles.{kind}` a player, or choose another proposer.")
     if domain is not None:
         proposer.check(players, domain)
 
 
-__all__ = ["PROPOSERS", "BaseProposer", "Proposal", "Proposer", "check_proposer", "make_proposer"]
+__all__ = ["PROPOSERS", "BaseProposer", "Proposal", "Proposer", "check_proposer", "make_proposer", "unsupported"]

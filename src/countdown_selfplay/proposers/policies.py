@@ -8,7 +8,7 @@ from ..contract.game import BaseProposer, Outcome, Proposal
 from ..contract.metric import Metric
 from ..contract.round import Rollout, Round, Turn
 from ..curriculum.admission import examine
-from ..errors import ConfigError
+from . import unsupported
 from .metrics import REPAIRED
 
 
@@ -31,10 +31,7 @@ class Policies(BaseProposer):
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
         """Raise ConfigError if `repair` is set and the domain has no `repaired`."""
         if self.repair and domain.repaired is None:
-            raise ConfigError(
-                f"`repair` (true) of policies gives a proposal another target, and the domain {type(domain).__name__} "
-                "has no `repaired` (contract/domain.py); leave it out, or play Countdown."
-            )
+            raise unsupported("`repair` (true) of policies", domain, "`repaired`", "leave it out, or play Countdown")
 
     def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
         """Return one request per group of samples, in order, as keyword arguments of the domain's `propose_row`."""

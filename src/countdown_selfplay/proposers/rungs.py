@@ -13,6 +13,7 @@ from ..contract.metric import Metric
 from ..contract.round import Round, Turn, from_main
 from ..errors import ConfigError, GameError
 from ..registry import Amount, Share
+from . import unsupported
 from .metrics import RUNGS
 
 RungList = Annotated[Sequence[int], MinLen(1)]
@@ -66,18 +67,16 @@ class Rungs(BaseProposer):
         """Raise ConfigError for a conjecturer, which would be unused, and for a domain without these rungs."""
         if players.get("conjecturer"):
             raise ConfigError(
-                f"`proposer` ({type(self).__name__}) takes its problems from the domain, and the conjecturer would "
-                "write none; set `roles.conjecturer.players` to 0, or take the proposer policies."
+                f"`proposer` ({type(self).__name__}) needs no conjecturer; set `roles.conjecturer.players` to 0, or "
+                "take the proposer policies."
             )
         self.known(domain)
 
     def known(self, domain: Any) -> list[int]:
         """Return the rungs to play. Raises ConfigError if the domain lacks one of them."""
         if domain.random_of_rung is None:
-            raise ConfigError(
-                f"`proposer` ({type(self).__name__}) plays rungs, and the domain {type(domain).__name__} has none; "
-                "give it `rungs`, `rung` and `random_of_rung` (contract/domain.py), or take another proposer."
-            )
+            lacks = "`rungs`, `rung` and `random_of_rung`"
+            raise unsupported(f"`proposer` ({type(self).__name__})", domain, lacks, "take another proposer")
         there = list(domain.rungs)
         outside = [rung for rung in self.rungs or () if rung not in there]
         if outside:
@@ -149,10 +148,7 @@ class BanditRungs(Rungs):
 
     def weights(self, round: Round, rungs: Sequence[int]) -> Sequence[float]:
         if round.group(round.players("prover")[0]) * len(round.players("prover")) < 2:
-            raise GameError(
-                "bandit_rungs learns from p(1 - p), which is 0 of a single answer to each problem; set the prover's "
-                "num_generations to at least 2."
-            )
+            raise GameError("bandit_rungs learns from p(1 - p); set the prover's num_generations to at least 2.")
         self.mean = {rung: self.mean.get(rung, self.start) for rung in rungs}
         worth = [self.mean[rung] ** self.power for rung in rungs]
         total = sum(worth)
@@ -188,11 +184,7 @@ class UniformTexts(Rungs):
 
     def known(self, domain: Any) -> list[int]:
         if domain.random_text is None or domain.rung is None:
-            raise ConfigError(
-                f"`proposer` (uniform_texts) draws problems without a solution, and the domain "
-                f"{type(domain).__name__} has no `random_text` and `rung` (contract/domain.py); give it "
-                "both, or take uniform_rungs."
-            )
+            raise unsupported("`proposer` (uniform_texts)", domain, "`random_text` and `rung`", "take uniform_rungs")
         return []
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:

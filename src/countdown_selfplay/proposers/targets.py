@@ -16,6 +16,7 @@ from ..contract.game import Outcome, Proposal
 from ..contract.round import Round, Turn
 from ..errors import ConfigError, DataError
 from ..registry import Count
+from . import unsupported
 from .metrics import BINS, LAST_SOLVED, STORIES, TARGETS
 from .policies import Policies
 
@@ -77,11 +78,8 @@ class Targets(Policies):
         """Raise ConfigError for a domain whose `propose_row` cannot show the target."""
         if players.get("conjecturer") and not _takes(domain.propose_row, self.shows):
             shown = " and ".join(f"`{name}`" for name in self.shows)
-            raise ConfigError(
-                f"`proposer` ({type(self).__name__}) shows the conjecturer a problem, and the domain "
-                f"{type(domain).__name__} has no `propose_row` with {shown} (contract/domain.py); set "
-                "`conjecturer_players` to 0 to play the targets alone."
-            )
+            cure = "set `conjecturer_players` to 0 to play the targets alone"
+            raise unsupported(f"`proposer` ({type(self).__name__})", domain, f"`propose_row` of {shown}", cure)
 
     # -- played problems ---------------------------------------------------------------------------------------------
 
@@ -156,14 +154,14 @@ class Targets(Policies):
         written = round.slots("conjecturer") * len(round.players("conjecturer"))
         if count + synthetic > slots:
             raise ConfigError(
-                f"A round of the proposer targets has {count} targets and up to {synthetic} synthetic problems, and "
-                f"`problems_per_round` is {slots}; raise it to {count + synthetic}, or set `batch` in proposer_kwargs "
-                f"to {max(1, slots * count // (count + synthetic))}."
+                f"A round has {count} targets and up to {synthetic} synthetic problems, and `problems_per_round` is "
+                f"{slots}; raise it to {count + synthetic}, or set `batch` in proposer_kwargs to "
+                f"{max(1, slots * count // (count + synthetic))}."
             )
         if written and synthetic > written:
             raise ConfigError(
-                f"A round of the proposer targets has up to {synthetic} synthetic problems, and the conjecturers "
-                f"write {written}; raise `proposals_per_round`, or set a smaller `batch` in proposer_kwargs."
+                f"A round has up to {synthetic} synthetic problems, and the conjecturers write {written}; raise "
+                "`proposals_per_round`, or set a smaller `batch` in proposer_kwargs."
             )
 
     # -- results ----------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from ..countdown.domain import CountdownDomain
 from ..data.jsonl import json_file
 from ..errors import CheckpointError, ConfigError
 from ..registry import Count, Share
+from . import unsupported
 from .metrics import TIERS
 from .policies import Policies
 
@@ -184,10 +185,8 @@ class Tiers(Policies):
             if "rung" in rung and not conjecturers:  # the rule makes these without a sample
                 continue
             if domain.propose_row is None or not domain.asks:
-                raise ConfigError(
-                    f"A tier asks for {rung}, and the domain {type(domain).__name__} asks for no proposals (`asks`, "
-                    "`propose_row`); set `axis` of proposer_kwargs to rung, with `levels`, if it has rungs."
-                )
+                cure = "set `axis` of proposer_kwargs to rung, with `levels`, if it has rungs"
+                raise unsupported(f"A tier that asks for {rung}", domain, "`asks` and `propose_row`", cure)
             try:
                 domain.propose_row(**{**domain.asks[0], **rung})
             except TypeError as error:
@@ -263,9 +262,9 @@ class Tiers(Policies):
         there, here = (state["axis"], state["asks"]), (self.axis, self._asked(state["rungs"]))
         if there != here or len(state["rungs"]) != self.count:
             raise CheckpointError(
-                f"The tiers of the checkpoint are at {there[1]} (axis {there[0]}), which {self.count} tiers on the "
-                f"axis {here[0]} with the rungs {self.names} cannot take over; keep the number of "
-                "tiers and the `axis`, `levels`, `floor` and `ceiling` of that run."
+                f"The checkpoint's tiers are at {there[1]} (axis {there[0]}), and this run has {self.count} of the rungs "
+                f"{self.names} (axis {here[0]}); keep the number of tiers and the `axis`, `levels`, `floor` and "
+                "`ceiling` of that run."
             )
         self.tracker.load_state_dict(state)
 

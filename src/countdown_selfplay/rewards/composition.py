@@ -62,10 +62,7 @@ class Sum(Composable):
         _check_parts("sum", self.terms)
         weights = [1.0] * len(self.terms) if self.weights is None else list(self.weights)
         if len(weights) != len(self.terms) or not all(map(is_number, weights)):
-            raise ConfigError(
-                f"Conjecturer reward 'sum' got the weights {weights} for {len(self.terms)} terms; give each term a "
-                "finite number."
-            )
+            raise ConfigError(f"Conjecturer reward 'sum' needs a finite number for each term, got weights {weights}.")
         object.__setattr__(self, "weights", tuple(weights))
 
     def _pairs(self) -> list[tuple[Part, float]]:

@@ -13,6 +13,7 @@ from ...contract.game import BaseProposer, Outcome, Proposal
 from ...contract.round import Round, Turn, from_main
 from ...errors import ConfigError, GameError
 from ...registry import Count, Registry, Share
+from .. import unsupported
 from ..metrics import SYMBOLIC
 from .difficulty import DIFFICULTIES, Difficulty, brier, calibration_error, measured_rates
 from .selection import Nearest, NoveltyArchive, ProblemReplay, Reservoir, Rule, Selection
@@ -78,8 +79,7 @@ class Symbolic(BaseProposer):
         self.estimator: Difficulty = DIFFICULTIES.make(self.difficulty, self.difficulty_kwargs)
         if self.played_labels and not self.estimator.wants_labels:
             raise ConfigError(
-                f"`played_labels` (true) is for a difficulty that learns from labels, and {self.difficulty} measures; "
-                "set difficulty: predictor, or leave it out."
+                f"`played_labels` (true) needs a difficulty that learns, and {self.difficulty} measures."
             )
         self.archive = NoveltyArchive(self.features)
         self.buffer: ProblemReplay = _PARTS.make("replay", self.replay)
@@ -102,10 +102,7 @@ class Symbolic(BaseProposer):
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
         """Raise ConfigError for a domain without `mutations`."""
         if domain.mutations is None:
-            raise ConfigError(
-                f"A symbolic proposer changes problems, and the domain {type(domain).__name__} has no `mutations` "
-                "(Mutations in contract/domain.py); play Countdown, or give the domain some."
-            )
+            raise unsupported(f"`proposer` ({type(self).__name__})", domain, "`mutations`", "play Countdown")
 
     # The round
 
@@ -205,10 +202,7 @@ class Symbolic(BaseProposer):
 
     def _seeds(self, round: Round, anchors: Sequence[Any]) -> list[Any]:
         if not anchors and not len(self.archive):
-            raise GameError(
-                "A symbolic proposer has no seed task: the data set gave no anchor, and nothing was generated yet; "
-                "give the trainer a train_dataset with rows."
-            )
+            raise GameError("A symbolic proposer has no seed task; give the trainer a train_dataset with rows.")
         generator = np.random.default_rng(round.seed("seeds"))
         share = 0.0 if not len(self.archive) else self.archive_seeds if anchors else 1.0
         archived_N = generator.random(self.candidates) < share
