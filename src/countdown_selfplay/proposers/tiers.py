@@ -262,8 +262,8 @@ class Tiers(Policies):
         there, here = (state["axis"], state["asks"]), (self.axis, self._asked(state["rungs"]))
         if there != here or len(state["rungs"]) != self.count:
             raise CheckpointError(
-                f"The checkpoint's tiers are at {there[1]} (axis {there[0]}), and this run has {self.count} of the rungs "
-                f"{self.names} (axis {here[0]}); keep the number of tiers and the `axis`, `levels`, `floor` and "
+                f"The checkpoint's tiers are at {there[1]} (axis {there[0]}); this run has {self.count} tiers and the "
+                f"rungs {self.names} (axis {here[0]}); keep the number of tiers, `axis`, `levels`, `floor` and "
                 "`ceiling` of that run."
             )
         self.tracker.load_state_dict(state)

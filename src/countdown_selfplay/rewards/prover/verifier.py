@@ -152,24 +152,16 @@ def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc], rules: Rul
 
 def _checked(function: RewardFunc) -> RewardFunc:
     """Wrap one function: infinite and NaN rewards, at which TRL fails later, raise RewardError; None is no reward."""
-    if inspect.iscoroutinefunction(function):
 
-        @functools.wraps(function)
-        async def checked_async(*args: Any, **kwargs: Any) -> Any:
-            return _one_per_row(function, await function(*args, **kwargs), kwargs)
-
-        return _named(checked_async, function)
-
-    @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         return _one_per_row(function, function(*args, **kwargs), kwargs)
 
-    return _named(checked, function)
+    async def checked_async(*args: Any, **kwargs: Any) -> Any:
+        return _one_per_row(function, await function(*args, **kwargs), kwargs)
 
-
-def _named(wrapper: RewardFunc, function: Any) -> RewardFunc:
-    """Set the wrapper's `__name__`, which TRL logs, to that of the function, or of a callable object's class."""
-    inner = getattr(function, "func", function)
+    wrapper = checked_async if inspect.iscoroutinefunction(function) else checked
+    functools.update_wrapper(wrapper, function)
+    inner = getattr(function, "func", function)  # TRL logs the name, which a callable object lacks
     wrapper.__name__ = getattr(inner, "__name__", type(inner).__name__)
     return wrapper
 
