@@ -179,7 +179,6 @@ def test_a_proposer_of_the_same_class_goes_on_and_another_starts_anew():
     assert here.proposer.state_dict() == there.proposer.state_dict()
 
 
-ANCHORS = [Problem((1, 2, 3), 6), Problem((2, 2, 2), 8), Problem((4, 5, 6), 15), Problem((9, 1, 1), 9)]
 WRITTEN = ["3 5 7 = 22", "2 3 4 = 24", "?", "1 2 4 = 7", "6 5 4 = 15", "2 5 7 = 14"]
 RIGHT = {22: "3 * 5 + 7", 24: "2 * 3 * 4", 7: "1 + 2 + 4", 15: "6 + 5 + 4", 14: "2 + 5 + 7"}
 SOLVED = {22: 2, 24: 1, 7: 0}  # of 4: p = .5, .25, 0

@@ -74,7 +74,6 @@ def test_the_prover_is_credited_within_each_problems_group_and_examples_carry_it
     assert torch.allclose(advantages[0], torch.tensor([0.6, -0.6, -0.6, 0.6]))
     assert torch.equal(advantages[1:], torch.zeros(3, 4))
     assert result.metrics["prover/zero_signal_groups"] == 0.75
-    result, _, _ = play(["3 5 7 = 22", "?", "?", "?"])
     prover = [s for s in result.samples if s["role"] == "prover"]
     conjecturer = [s for s in result.samples if s["role"] == "conjecturer"]
     assert prover[0]["problem"] == "3,5,7=22" and prover[0]["reason"] == "correct" and prover[0]["reward"] == 1.0
@@ -179,11 +178,6 @@ def played(proposals, right, answers=4, limit=None, **settings):
     return game.play(round, []), round, game
 
 
-def credit_of(result):
-    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
-    return turn.advantages_B.tolist()
-
-
 def collapsed(duplicates):
     """64 proposals: 39 times 1 1 1 = 1, which is always solved, 11 others, which never are, 14 without a solution."""
     proposals = [EASY] * 39 + OTHERS + ["1 1 1 = 99"] * 14
@@ -213,9 +207,9 @@ def test_each_repeat_has_a_solve_rate_of_its_own_and_what_is_kept_by_problem_lis
     band = {**BAND, "truncate_multiple": 1}
     result, round, _ = played(proposals, right, **band, duplicate_proposals="keep")
     assert len(round.rows["prover"]) == 2 and result.metrics["round/solve_rate_mean"] == 0.75
-    assert credit_of(result) == [0.75, -0.25, -0.25, -0.25]
+    assert turn_of(result, "conjecturer").advantages_B.tolist() == [0.75, -0.25, -0.25, -0.25]
     shared, _, _ = played(proposals, right, **band, duplicate_proposals="share")
-    assert credit_of(shared) == [0.5, 0.5, -0.5, -0.5]
+    assert turn_of(shared, "conjecturer").advantages_B.tolist() == [0.5, 0.5, -0.5, -0.5]
     # Two of four answers right for each copy: 4 in all, so that a prover that is done after 3 is done with it.
     settings = {**BAND, "truncate_multiple": 2, "duplicate_proposals": "keep", "novelty_window": 2}
     result, round, game = played(["3 5 7 = 22"] * 2, lambda *_: 2, limit=3, **settings)
@@ -235,4 +229,4 @@ def test_what_truncation_cuts_off_earns_nothing_or_what_is_set(unplayed, advanta
     result, _, _ = played(
         proposals, lambda target, _: 2 * (target == 22), **BAND, truncate_multiple=2, unplayed_reward=unplayed
     )
-    assert credit_of(result) == advantages
+    assert turn_of(result, "conjecturer").advantages_B.tolist() == advantages

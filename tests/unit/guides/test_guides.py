@@ -2,7 +2,7 @@
 """Guides: who scores a proposal beside the provers (seed 003, section 3.2), and what is refused."""
 
 import numpy as np
-from tests.unit.proposers.test_targets import DOMAIN, EASY, FAR, HARD, played, script
+from tests.unit.proposers.test_targets import DOMAIN, EASY, FAR, HARD, played, script, turn_of
 
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import Problem
@@ -64,5 +64,4 @@ def test_a_judge_reviews_what_was_solved_and_its_failures_count_as_the_mean():
     # 3 + 2 + 0 = 5; the other says 9 of 5, is not read, and counts as 5 too; the problem that nobody solved earns 0
     assert result.metrics["guide/format_rate"] == 0.5 and result.metrics["guide/reviews"] == 2
     assert result.metrics["round/reward_r_guide"] == 5
-    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
-    assert turn.advantages_B.tolist() == [0.0, 1.0, 1.0]
+    assert turn_of(result).advantages_B.tolist() == [0.0, 1.0, 1.0]

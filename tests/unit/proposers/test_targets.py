@@ -1,5 +1,5 @@
 # Tests: proposers/targets.py
-"""The proposers of seed 003: targets, with a problem for the sake of each unsolved one; STP, with variants of solved ones."""
+"""The proposers of seed 003: targets, with a problem for each unsolved one; STP, with variants of solved ones."""
 
 import logging
 from pathlib import Path
@@ -14,8 +14,6 @@ from countdown_selfplay.proposers.targets import Targets
 from countdown_selfplay.rewards import make_conjecturer_reward
 from countdown_selfplay.testing import ScriptedRound
 
-from .test_targets import DOMAIN, EASY, FAR, HARD
-
 DOMAIN = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
 EASY = Problem((3, 5, 7), 22)
 HARD = Problem((2, 4, 9), 26)  # 2 * ( 4 + 9 )
@@ -23,7 +21,7 @@ FAR = Problem((6, 7, 8), 50)  # 6 * 7 + 8
 HELP = {"propose like 2 4 9 = 26 :": "4 9 = 13", "propose like 6 7 8 = 50 :": "6 7 = 42"}
 RIGHT = {
     "3 5 7 = 22 :": "3 * 5 + 7", "2 4 9 = 26 :": "2 * ( 4 + 9 )", "6 7 8 = 50 :": "6 * 7 + 8", "4 9 = 13 :": "4 + 9",
-    "6 7 = 42 :": "6 * 7",
+    "6 7 = 42 :": "6 * 7", "5 7 = 12 :": "5 + 7", "3 7 = 21 :": "3 * 7",
 }  # fmt: skip
 
 
@@ -38,14 +36,19 @@ def script(right):
     return write
 
 
-def played(right, sizes=None, problems=(EASY, HARD, FAR), **more):
+def played(right, sizes=None, problems=(EASY, HARD, FAR), objectives=None, **more):
     sizes = {"prover": (8, 4), "conjecturer": (4, 1)} if sizes is None else sizes
-    objectives = {"conjecturer": make_objective("reinforce_half"), "prover": make_objective("reinforce_half")}
+    objectives = objectives or {role: make_objective("reinforce_half") for role in ("conjecturer", "prover")}
     return ScriptedRound(script(right), sizes, DOMAIN, objectives=objectives, problems=list(problems), **more)
 
 
 def game(**arguments):
     return ProposeAndSolve(make_proposer("targets", arguments), make_conjecturer_reward("sgs", {"starved": "paper"}))
+
+
+def turn_of(result, player="conjecturer"):
+    (turn,) = [turn for turn in result.turns if turn.rollout.role == player]
+    return turn
 
 
 def test_a_target_is_solved_for_good_and_gets_no_more_problems():
@@ -80,14 +83,14 @@ def test_a_proposal_that_is_a_target_is_refused_and_counts_as_no_attempt_at_it()
     assert sorted(prompts) == sorted(["6 7 = 42 :", "3 5 7 = 22 :", "2 4 9 = 26 :", "6 7 8 = 50 :"])
     assert result.metrics["targets/copied"] == pytest.approx(2 / 3) and result.metrics["targets/asked"] == 3
     assert made.proposer.solved == {} and {key: n for key, _, n in result.solved}[HARD.key] == 4
-    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
+    turn = turn_of(result)
     assert turn.advantages_B.tolist() == [0.0, 0.0, 1.0]
 
 
 def test_the_conjecturer_earns_r_solve_and_the_round_that_solves_a_target_is_no_history():
     # 4 9 = 13 is solved twice of four, the others never: R_solve .5, 0, 0; the top 30% of three problems is none
     result = game().play(played({"4 9 = 13 :": 2}), [])
-    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
+    turn = turn_of(result)
     assert turn.group == 1 and turn.advantages_B.tolist() == [0.0, 1.0, 0.0]  # without a baseline
     assert result.metrics["round/reward_r_solve"] == pytest.approx(0.5 / 3)
     made, round = game(batch=1), played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1, "6 7 8 = 50 :": 1})
@@ -184,26 +187,15 @@ def test_ten_bins_of_the_time_before_a_target_is_solved():
 
 
 LIKE_EASY = "propose like 3 5 7 = 22 : 3 * 5 + 7 :"
-STP_RIGHT = {
-    "3 5 7 = 22 :": "3 * 5 + 7",
-    "2 4 9 = 26 :": "2 * ( 4 + 9 )",
-    "5 7 = 12 :": "5 + 7",
-    "3 7 = 21 :": "3 * 7",
-}
 
 
 def stp_round(right, index=0, proposals=("5 7 = 12", "3 7 = 21")):
     """`right`: prompt -> how many of its four answers are right. `proposals`: of the round, in their order."""
-    texts = iter(proposals)
-
-    def write(player, row, i):
-        if player == "conjecturer":
-            return next(texts)
-        return STP_RIGHT[row["prompt"]] if i < right.get(row["prompt"], 0) else "1"
-
-    sizes = {"prover": (8, 4), "conjecturer": (4, 1)}
+    texts, answer = iter(proposals), script(right)
     objectives = {"conjecturer": make_objective("rest", {"tau": 1.0, "rounds": 3})}
-    return ScriptedRound(write, sizes, DOMAIN, index, objectives, problems=[EASY, HARD, FAR])
+    round = played(right, index=index, objectives=objectives)
+    round.write = lambda player, row, i: next(texts) if player == "conjecturer" else answer(player, row, i)
+    return round
 
 
 def stp_game():
@@ -222,7 +214,7 @@ def test_a_solved_target_and_its_answer_are_shown_once_for_each_unsolved_one():
     result = made.play(second, [])
     assert [row["prompt"] for row in second.rows["conjecturer"]] == [LIKE_EASY, LIKE_EASY]
     # 1 of 4 right earns 1 (at most a quarter), 2 of 4 nothing; a target gets no history of problems for its sake
-    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
+    turn = turn_of(result)
     assert turn.advantages_B.tolist() == [1.0, 0.0] and turn.selected_B.tolist() == [True, False]
     assert made.proposer.history == {HARD.key: "", FAR.key: ""}
 
@@ -236,7 +228,7 @@ def test_a_proposal_that_is_a_target_is_no_variant_is_not_played_and_earns_nothi
     result = made.play(second, [])
     assert [row["prompt"] for row in second.rows["conjecturer"]] == [LIKE_EASY, LIKE_EASY]
     assert [row["prompt"] for row in second.rows["prover"]] == ["3 5 7 = 22 :", "2 4 9 = 26 :", "6 7 8 = 50 :"]
-    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
+    turn = turn_of(result)
     assert turn.advantages_B.tolist() == [0.0, 0.0] and turn.selected_B.tolist() == [False, False]
     assert result.metrics["targets/copied"] == 1
 
