@@ -15,7 +15,7 @@ from ..contract.game import BaseGame, Guide, Outcome, Proposal, Proposer
 from ..contract.round import Rollout, Round, RoundResult, Turn
 from ..contract.stateful import Stateful
 from ..curriculum.admission import Admission, Archive, admit, dealt, slots_filled
-from ..guides import checked_scores, make_guide
+from ..guides import GUIDES, checked_scores
 from ..proposers import make_proposer
 from ..proposers.policies import Policies
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
@@ -298,7 +298,7 @@ class ProposeAndSolve(BaseGame):
         """Build the game of a JointSelfPlayConfig. reward, proposer: objects in place of the configured ones."""
         if proposer is None and args.proposer is not None:
             proposer = make_proposer(args.proposer, args.proposer_arguments)
-        guide = None if args.guide is None else make_guide(args.guide, args.guide_arguments)
+        guide = None if args.guide is None else GUIDES.make(args.guide, args.guide_arguments)
         if reward is None:
             reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
         return cls(proposer, reward, guide, args.game_settings)

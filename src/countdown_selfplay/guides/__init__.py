@@ -25,11 +25,6 @@ def no_guide() -> None:
     """Return None, for the ablation "no guide" of SGS: R_solve alone."""
 
 
-def make_guide(name: str, arguments: dict[str, Any] | None = None) -> Guide | None:
-    """Build the guide called `name`, None for `none`. Raises ConfigError for an unknown argument."""
-    return GUIDES.make(name, arguments)
-
-
 def check_guide(what: str, guide: Any, players: Mapping[str, Sequence[str]]) -> None:
     """Raise ConfigError unless `guide` is a guide or None, each role that the guide needs has a player, and the role
     `guide` has one only if needed. `players`: role -> its players."""
@@ -80,4 +75,4 @@ def targets_of(proposals: Sequence[Proposal]) -> list[Any]:
     return targets
 
 
-__all__ = ["GUIDES", "BaseGuide", "Guide", "check_guide", "checked_scores", "make_guide", "targets_of"]
+__all__ = ["GUIDES", "BaseGuide", "Guide", "check_guide", "checked_scores", "targets_of"]

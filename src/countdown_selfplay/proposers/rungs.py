@@ -90,18 +90,22 @@ class Rungs(BaseProposer):
         """Return the number of problems per round."""
         return int(self.share * round.slots("prover") + 0.5)
 
-    def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
-        rungs = self.known(round.domain)
-        slots = self.count(round)
-        chosen = [int(r) for r in from_main(round, np.asarray(self.choose(round, rungs, slots)))]
-        made = {
+    def made(self, round: Round) -> list[tuple[int, Any]]:
+        """Return the rung and the problem of each slot; the problem is None if the rung has too few."""
+        chosen = self.choose(round, self.known(round.domain), self.count(round))
+        rungs = [int(rung) for rung in from_main(round, np.asarray(chosen))]
+        problems = {
             rung: iter(round.domain.random_of_rung(count, rung, round.seed("problems", rung), round.held_out))
-            for rung, count in sorted(Counter(chosen).items())
+            for rung, count in sorted(Counter(rungs).items())
         }
-        problems = [next(made[rung], None) for rung in chosen]  # a small rung may have fewer problems
-        self.slot_of = [slot for slot, problem in enumerate(problems) if problem is not None]
-        self.played = {"proposer/rung_mean": float(np.mean([chosen[i] for i in self.slot_of]))} if self.slot_of else {}
-        return [Proposal(problems[slot], request={"rung": chosen[slot]}) for slot in self.slot_of]
+        return [(rung, next(problems[rung], None)) for rung in rungs]
+
+    def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
+        made = self.made(round)
+        self.slot_of = [slot for slot, (_, problem) in enumerate(made) if problem is not None]
+        found = [made[slot] for slot in self.slot_of]
+        self.played = {"proposer/rung_mean": float(np.mean([rung for rung, _ in found]))} if found else {}
+        return [Proposal(problem, request={"rung": rung}) for rung, problem in found]
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         rate_P = outcome.correct_MPG.mean((0, 2))
@@ -187,11 +191,7 @@ class UniformTexts(Rungs):
             raise unsupported("`proposer` (uniform_texts)", domain, "`random_text` and `rung`", "take uniform_rungs")
         return []
 
-    def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
+    def made(self, round: Round) -> list[tuple[int, Any]]:
         self.known(round.domain)
-        slots = self.count(round)
-        problems = round.domain.random_text(slots, round.seed("texts"), round.held_out)
-        rungs = [round.domain.rung(problem) for problem in problems]
-        self.slot_of = list(range(len(problems)))
-        self.played = {"proposer/rung_mean": float(np.mean(rungs))} if rungs else {}
-        return [Proposal(problem, request={"rung": rung}) for problem, rung in zip(problems, rungs, strict=True)]
+        problems = round.domain.random_text(self.count(round), round.seed("texts"), round.held_out)
+        return [(round.domain.rung(problem), problem) for problem in problems]

@@ -8,9 +8,8 @@ import pytest
 
 from countdown_selfplay.contract.game import Proposal, solve_rates
 from countdown_selfplay.countdown import CountdownDomain, Problem
-from countdown_selfplay.games import ProposeAndSolve
 from countdown_selfplay.games.health import frontier_of, in_frontier, is_starved, unsolvable_share, wanted_answers
-from countdown_selfplay.games.propose_and_solve import Settings
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers.tiers import Tiers
 from countdown_selfplay.testing import ScriptedRound
 

@@ -7,7 +7,7 @@ from tests.unit.proposers.test_targets import DOMAIN, EASY, FAR, HARD, played, s
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import Problem
 from countdown_selfplay.countdown.guide import _steps, rubric
-from countdown_selfplay.games import ProposeAndSolve
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.guides import checked_scores
 from countdown_selfplay.guides.judge import Judge
 from countdown_selfplay.guides.rubric import Rubric

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
-from countdown_selfplay.games import ProposeAndSolve
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.targets import Targets
