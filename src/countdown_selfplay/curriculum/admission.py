@@ -1,8 +1,6 @@
 """Admission of proposals (readable, valid for the domain, not held out, novel), their order, and the archive of played
 ones. Computed from gathered records: every process holds the same copy."""
 
-from __future__ import annotations
-
 import copy
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Critic-Discernment Game (Wang et al. 2025): solve, criticise, revise."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Health metrics of a round (docs/metrics.md explains each; those without a value are left out), and data filters by
 solve rate (Multimodal LLM Self-Play, algorithm 1, steps 4 to 6)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

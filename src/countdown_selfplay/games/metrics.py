@@ -1,7 +1,5 @@
 """Metrics of the propose-and-solve round and of the critic game. A metric without a value is left out, never 0."""
 
-from __future__ import annotations
-
 from math import inf
 
 from ..contract.metric import HIDDEN, SHARE, Metric, Panel

@@ -1,12 +1,10 @@
 """Game of Allen and Ståblein, section 3.2: propose, solve, learn. Multimodal LLM Self-Play, SGS and Task Difficulty
 and Diversity use it with other settings, proposers and guides."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -294,7 +292,7 @@ class ProposeAndSolve(BaseGame):
     @classmethod
     def from_config(
         cls, args: Any, reward: Callable[..., Any] | str | None = None, proposer: Proposer | None = None
-    ) -> ProposeAndSolve:
+    ) -> Self:
         """Build the game of a JointSelfPlayConfig. reward, proposer: objects in place of the configured ones."""
         if proposer is None and args.proposer is not None:
             proposer = make_proposer(args.proposer, args.proposer_arguments)

@@ -1,7 +1,5 @@
 """Settings of propose_and_solve: filling of slots, rewards of proposals, selection of training data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,8 +1,6 @@
 """Base class of objectives (selection, advantages, loss), means and weights of losses, and the KL and entropy terms.
 Shapes: P problems (or prompts), G samples each, B rows, T tokens."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Literal

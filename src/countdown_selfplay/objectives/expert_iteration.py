@@ -1,8 +1,6 @@
 """Imitation of kept samples: expert iteration of Multimodal LLM Self-Play (algorithm 1) and SGS 2026 (appendix G.4,
 after Dong & Ma 2025), and ReST of Wang et al."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import torch

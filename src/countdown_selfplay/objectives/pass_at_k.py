@@ -1,7 +1,5 @@
 """Policy gradient of pass@k (Walder & Karkhanis 2025, PKPO; Tang et al. 2025)."""
 
-from __future__ import annotations
-
 from math import comb
 
 import torch

@@ -1,7 +1,5 @@
 """REINFORCE with a leave-one-out baseline (Ahmadian et al. 2024; Allen and Ståblein, section 3.1)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import torch

@@ -1,7 +1,5 @@
 """Rewards by name: the conjecturer's (of solve rates) and the prover's (TRL callables). Imports no torch."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Mapping

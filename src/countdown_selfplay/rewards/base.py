@@ -1,7 +1,5 @@
 """Interface of conjecturer rewards: pure functions of solve rates and of the round's context."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass

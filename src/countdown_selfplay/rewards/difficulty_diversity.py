@@ -1,7 +1,5 @@
 """Reward for difficulty and diversity (Task Difficulty and Diversity, section 3.3), soft and without refusals."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Learning progress: the movement of the prover's last update along the gradient of a problem's right answers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

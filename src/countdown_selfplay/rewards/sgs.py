@@ -1,7 +1,5 @@
 """Conjecturer reward of self-guided self-play: SGS 2026, section 3, appendices E.3 and G.5."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Rewards of the solve rate alone: tent, band, and variance of an answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Rewards of the prover: the verifier's score, penalties for length, the default functions of a run, and a check of
 their values."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math
