@@ -41,23 +41,22 @@ def _proposal_health(
     # Without the domain's check there are no facts; of an unreadable text none is true.
     facts = [fact for fact in domain.facts if all(fact in p.facts for p in proposals if p.problem is not None)]
     metrics: dict[str, Any] = {
-        f"{name}/parseable_rate": len(keys) / total,
-        **{f"{name}/{fact}_rate": sum(p.facts.get(fact, False) for p in proposals) / total for fact in facts},
-        f"{name}/admitted_rate": sum(reason == "ok" for reason in reasons) / total,
-        f"{name}/played_rate": sum(played) / total,
-        f"{name}/contamination_rate": sum(key in round.held_out for key in keys) / total,
+        "parseable_rate": len(keys) / total,
+        **{f"{fact}_rate": sum(p.facts.get(fact, False) for p in proposals) / total for fact in facts},
+        "admitted_rate": sum(reason == "ok" for reason in reasons) / total,
+        "played_rate": sum(played) / total,
+        "contamination_rate": sum(key in round.held_out for key in keys) / total,
     }
     asks = {"_".join(f"{key}_{value}" for key, value in ask.items()): ask for ask in domain.asks}
-    for request, ask in sorted(asks.items()) if len(asks) > 1 else ():  # such as operands_3
+    for request, ask in sorted(asks.items()):  # such as operands_3
         rates = [got for got, p in zip(played, proposals, strict=True) if _holds(p.request, ask)]
-        if rates:
-            metrics[f"{name}/played_rate_{request}"] = sum(rates) / len(rates)
+        if rates and len(asks) > 1:
+            metrics[f"played_rate_{request}"] = sum(rates) / len(rates)
     if keys:
-        metrics[f"{name}/unique_rate"] = len(set(keys)) / len(keys)
+        metrics["unique_rate"] = len(set(keys)) / len(keys)
     if known.size:
-        metrics[f"{name}/reward"] = float(known.mean())
-        metrics[f"{name}/reward_std"] = float(known.std())
-    return metrics
+        metrics |= {"reward": float(known.mean()), "reward_std": float(known.std())}
+    return {f"{name}/{metric}": value for metric, value in metrics.items()}
 
 
 def _holds(given: Any, ask: Mapping[str, Any]) -> bool:
@@ -76,13 +75,15 @@ def solve_rate_health(solve_rate_P: np.ndarray, kept: int, easy_above: float, at
     conjectured, anchors = solve_rate_P[:kept], solve_rate_P[kept:]
     metrics: dict[str, Any] = {"round/anchor_slots": int(anchors.size)}
     if conjectured.size:
-        metrics["round/solve_rate_mean"] = float(conjectured.mean())
-        metrics["round/solve_rate_std"] = float(conjectured.std())
-        metrics["round/too_easy_share"] = float((conjectured >= easy_above).mean())
-        metrics["round/too_hard_share"] = float((conjectured < _HARD_BELOW).mean())
         last = attempts if attempts < _MOST_BINS else 10
         bins = np.rint(conjectured * last).astype(int)
-        metrics["round/solve_rate_histogram"] = np.bincount(bins, minlength=last + 1).tolist()
+        metrics |= {
+            "round/solve_rate_mean": float(conjectured.mean()),
+            "round/solve_rate_std": float(conjectured.std()),
+            "round/too_easy_share": float((conjectured >= easy_above).mean()),
+            "round/too_hard_share": float((conjectured < _HARD_BELOW).mean()),
+            "round/solve_rate_histogram": np.bincount(bins, minlength=last + 1).tolist(),
+        }
     if anchors.size:
         metrics["round/anchor_solve_rate_mean"] = float(anchors.mean())
     return metrics
@@ -97,46 +98,37 @@ def prover_health(
     votes = [v.vote for v in verdicts if hasattr(v, "vote")]
     zero_groups = (advantages_B.reshape(-1, answers.n) == 0).all(1)
     known = answers.rewards_B[~torch.isnan(answers.rewards_B)].double()
-    sums = np.asarray(
-        round.gather(
-            [
-                (
-                    len(verdicts),
-                    sum(v.correct for v in verdicts),
-                    sum(vote is not None for vote in votes),
-                    len(votes),
-                    sum(getattr(v, "n_answers", 1) > 1 for v in verdicts),
-                    len(zero_groups),
-                    int(zero_groups.sum()),
-                    known.numel(),
-                    float(known.sum()),
-                    float((known**2).sum()),
-                    sum(hasattr(v, "unchecked") for v in verdicts),
-                    sum(getattr(v, "unchecked", False) for v in verdicts),
-                    *_surprisal(answers, of_data),
-                )
-            ]
-        )
-    ).sum(0)
+    own = (
+        len(verdicts),
+        sum(v.correct for v in verdicts),
+        sum(vote is not None for vote in votes),
+        len(votes),
+        sum(getattr(v, "n_answers", 1) > 1 for v in verdicts),
+        len(zero_groups),
+        int(zero_groups.sum()),
+        known.numel(),
+        float(known.sum()),
+        float((known**2).sum()),
+        sum(hasattr(v, "unchecked") for v in verdicts),
+        sum(getattr(v, "unchecked", False) for v in verdicts),
+        *_surprisal(answers, of_data),
+    )
+    sums = np.asarray(round.gather([own])).sum(0)
     total, correct, read, voting, several, *others = map(float, sums)
     groups, zero, n, reward, square, tried, unchecked, surprisal, tokens = others
     if not total:  # a round without a problem (fill=none)
         return {}
-    metrics: dict[str, Any] = {
-        f"{answers.role}/correct_rate": correct / total,
-        f"{answers.role}/several_answers_rate": several / total,
-        f"{answers.role}/zero_signal_groups": zero / groups,
-    }
+    metrics = {"correct_rate": correct / total, "several_answers_rate": several / total}
+    metrics["zero_signal_groups"] = zero / groups
     if voting:
-        metrics[f"{answers.role}/format_rate"] = read / voting
+        metrics["format_rate"] = read / voting
     if n:
-        metrics[f"{answers.role}/reward"] = reward / n
-        metrics[f"{answers.role}/reward_std"] = max(square / n - (reward / n) ** 2, 0.0) ** 0.5
+        metrics |= {"reward": reward / n, "reward_std": max(square / n - (reward / n) ** 2, 0.0) ** 0.5}
     if tried:  # for a verifier that can fail
-        metrics[f"{answers.role}/unchecked_rate"] = unchecked / tried
+        metrics["unchecked_rate"] = unchecked / tried
     if tokens:
-        metrics[f"{answers.role}/sampled_entropy"] = surprisal / tokens
-    return metrics
+        metrics["sampled_entropy"] = surprisal / tokens
+    return {f"{answers.role}/{name}": value for name, value in metrics.items()}
 
 
 def _surprisal(answers: Rollout, of_data: Sequence[bool] | None) -> tuple[float, int]:
