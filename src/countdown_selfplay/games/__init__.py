@@ -23,10 +23,8 @@ def check_game(what: str, game: Any) -> None:
     """Raise ConfigError unless a game, or a game's class, has the required methods and `roles`."""
     check_part(what, game, BaseGame, ("play",))
     if not isinstance(game.roles, Mapping) or not game.roles:
-        raise ConfigError(
-            f"{what} must have `roles`, a dict from each kind of role to its task, such as "
-            f"{{'prover': 'solves problems'}}; it has {game.roles!r}."
-        )
+        cure = "a dict from each kind of role to its task, such as {'prover': 'solves problems'}"
+        raise ConfigError(f"{what} must have `roles`, {cure}; it has {game.roles!r}.")
 
 
 __all__ = ["GAMES", "BaseGame", "Game", "Metric", "Round", "RoundResult", "Turn", "check_game"]

@@ -45,15 +45,6 @@ class LossInputs:
     correction: torch.Tensor | None = None
     sequence_B: torch.Tensor | None = None
 
-    def of_completion(self, values_B: torch.Tensor) -> torch.Tensor:
-        """Return for each row the sum of the values over all rows of the same completion, (B)."""
-        return of_completion(values_B, self.sequence_B)
-
-    @property
-    def first_B(self) -> torch.Tensor:
-        """Mask of one row per completion with a trained token, (B) bools, to count completions."""
-        return first_B(self.mask_BT, self.sequence_B)
-
 
 def first_B(mask_BT: torch.Tensor, sequence_B: torch.Tensor | None) -> torch.Tensor:
     """Return a mask of the first row of each completion that has a token in `mask_BT`, (B) bools."""
@@ -220,7 +211,7 @@ def normalise(values_BT: torch.Tensor, inputs: LossInputs, how: Normalization) -
     if how == "length_cap":
         return masked_BT.sum() / ((inputs.sequences or 1.0) * inputs.length_cap)
     if how == "sequence_mean":
-        lengths_B = inputs.of_completion(inputs.mask_BT.sum(1))
+        lengths_B = of_completion(inputs.mask_BT.sum(1), inputs.sequence_B)
         return (masked_BT.sum(1) / lengths_B.clamp(min=1.0)).sum() / (inputs.sequences or 1.0)
     if inputs.group_tokens_B is None:
         raise ValueError("normalization 'group' needs LossInputs.group_tokens_B.")

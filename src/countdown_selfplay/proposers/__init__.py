@@ -16,7 +16,7 @@ PROPOSERS: Registry[Any] = Registry(
         "targets": "countdown_selfplay.proposers.targets:Targets",
         "stp": "countdown_selfplay.proposers.targets:STP",
         "tiers": "countdown_selfplay.proposers.tiers:Tiers",
-        "mutation": "countdown_selfplay.proposers.symbolic:Mutation",
+        "mutation": "countdown_selfplay.proposers.symbolic.refresh:Mutation",
         "ucb": "countdown_selfplay.proposers.symbolic.bandits:UCB",
         "thompson": "countdown_selfplay.proposers.symbolic.bandits:Thompson",
         "factorized": "countdown_selfplay.proposers.symbolic.factorized:Factorized",

@@ -62,10 +62,7 @@ class TierTracker:
 
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 1:
-            raise ConfigError(
-                f"`low` ({self.low}) and `high` ({self.high}) of the tiers must satisfy 0 <= low < high <= 1; "
-                "Multimodal LLM Self-Play uses 0.2 and 0.7."
-            )
+            raise ConfigError(f"`low` ({self.low}) and `high` ({self.high}) must satisfy 0 <= low < high <= 1.")
         self.rates = self.rates or [[] for _ in self.rungs]
         self.windows = self.windows or [self.window] * len(self.rungs)
         self.last_moves = self.last_moves or [0] * len(self.rungs)
@@ -166,8 +163,8 @@ class Tiers(Policies):
             )
         if not conjecturers and not self.min_valid:
             raise ConfigError(
-                "`proposer` (tiers) has neither a conjecturer nor a `min_valid`, so that nobody makes problems; set "
-                "`roles.conjecturer.players` or `proposer_kwargs.min_valid`."
+                "`proposer` (tiers) has neither a conjecturer nor a `min_valid`; set `roles.conjecturer.players` or "
+                "`proposer_kwargs.min_valid`."
             )
         known = None if domain.spec is None else domain.spec.operands
         for rung in self.ladder:

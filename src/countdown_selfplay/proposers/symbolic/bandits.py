@@ -38,8 +38,7 @@ class Bandit(Symbolic):
         super().__post_init__()
         if self.pulls > self.candidates:
             raise ConfigError(
-                f"`pulls` ({self.pulls}) of the bandit must be at most `candidates` ({self.candidates}): each pull "
-                "needs a candidate."
+                f"`pulls` ({self.pulls}) must be at most `candidates` ({self.candidates}), one for each."
             )
         self.heard = Arms(self.arms, self.discount, self.window)
         self.pulled: list[str] = []

@@ -146,10 +146,8 @@ class Predictor(Difficulty):
 
     def _check(self, features_NF: np.ndarray) -> None:
         if len(self.rate_L) and features_NF.shape[1] != self.features_LF.shape[1]:
-            raise ConfigError(
-                f"The predictor's labels have {self.features_LF.shape[1]} features, and the domain now gives "
-                f"{features_NF.shape[1]}; start a new run, or label anew."
-            )
+            seen, given = self.features_LF.shape[1], features_NF.shape[1]
+            raise ConfigError(f"The predictor's labels have {seen} features and the domain gives {given}; label anew.")
 
     def _fit(self, added: int) -> dict[str, float]:
         # Repeated problems are in one fold: else one of their labels would be among the trees' data.
@@ -208,10 +206,8 @@ def library() -> Any:
     try:
         import lightgbm
     except ImportError:
-        raise MissingExtraError(
-            "The difficulty predictor needs LightGBM, which is not installed; "
-            "pip install 'countdown-selfplay[symbolic]', or set difficulty: rollout."
-        ) from None
+        message = "The difficulty predictor needs LightGBM: pip install 'countdown-selfplay[symbolic]'."
+        raise MissingExtraError(message) from None
     return lightgbm
 
 
@@ -222,10 +218,8 @@ def read_labels(path: str, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndar
         problems.append(domain.problem(row, number))
         right, tried = row.get("correct"), row.get("attempts")
         if type(right) is not int or type(tried) is not int or not 0 <= right <= tried or tried == 0:
-            raise DataError(
-                f"'{path}', line {number}: `correct` ({right!r}) and `attempts` ({tried!r}) must be counts, of right "
-                "answers and of all, of which there is one at least."
-            )
+            said = f"`correct` ({right!r}) and `attempts` ({tried!r}) must be counts of right answers and of all"
+            raise DataError(f"'{path}', line {number}: {said}.")
         rates.append(right / tried)
         attempts.append(float(tried))
     if not problems:

@@ -73,9 +73,8 @@ class Symbolic(BaseProposer):
     metrics = SYMBOLIC
 
     def __post_init__(self) -> None:
-        self.select: Selection = _PARTS.make(
-            "selection_kwargs", {**(self.selection_kwargs or {}), "rule": self.selection}
-        )
+        rule = {**(self.selection_kwargs or {}), "rule": self.selection}
+        self.select: Selection = _PARTS.make("selection_kwargs", rule)
         self.estimator: Difficulty = DIFFICULTIES.make(self.difficulty, self.difficulty_kwargs)
         if self.played_labels and not self.estimator.wants_labels:
             raise ConfigError(

@@ -44,10 +44,7 @@ class Selection:
 
     def __post_init__(self) -> None:
         if not self.low <= self.high <= 1:
-            raise ConfigError(
-                f"`low` ({self.low}) and `high` ({self.high}) must be an ascending band within [0, 1]; Task "
-                "Difficulty and Diversity uses 0.2 and 0.6."
-            )
+            raise ConfigError(f"`low` ({self.low}) and `high` ({self.high}) must be an ascending band within [0, 1].")
 
     @property
     def bounds(self) -> tuple[float, float]:

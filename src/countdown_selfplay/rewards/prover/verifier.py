@@ -33,8 +33,7 @@ def make_countdown_reward(rules: Rules = DEFAULT_RULES) -> Callable[..., list[fl
         columns = {name: values for name, values in given.items() if values is not None}
         if not columns:
             raise DataError(
-                "countdown_reward needs the columns `numbers` (or `nums`) and `target`, or `ground_truth`; the data "
-                "set has none of them."
+                "countdown_reward needs the columns `numbers` (or `nums`) and `target`, or `ground_truth`."
             )
         for name, values in columns.items():
             if len(values) != len(completions):

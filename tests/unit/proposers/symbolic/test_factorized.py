@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from countdown_selfplay.proposers import make_proposer
-from countdown_selfplay.proposers.symbolic import Scored
 from countdown_selfplay.proposers.symbolic.bandits import REGIMES
 from countdown_selfplay.proposers.symbolic.factorized import Policy, _drawn
+from countdown_selfplay.proposers.symbolic.refresh import Scored
 
 
 def policy(**given):
