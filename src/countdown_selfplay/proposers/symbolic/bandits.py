@@ -37,9 +37,7 @@ class Bandit(Symbolic):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pulls > self.candidates:
-            raise ConfigError(
-                f"`pulls` ({self.pulls}) must be at most `candidates` ({self.candidates}), one for each."
-            )
+            raise ConfigError(f"`pulls` ({self.pulls}) must be at most `candidates` ({self.candidates}).")
         self.heard = Arms(self.arms, self.discount, self.window)
         self.pulled: list[str] = []
 

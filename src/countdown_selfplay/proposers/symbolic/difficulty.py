@@ -206,8 +206,8 @@ def library() -> Any:
     try:
         import lightgbm
     except ImportError:
-        message = "The difficulty predictor needs LightGBM: pip install 'countdown-selfplay[symbolic]'."
-        raise MissingExtraError(message) from None
+        cure = "pip install 'countdown-selfplay[symbolic]', or set difficulty: rollout"
+        raise MissingExtraError(f"The difficulty predictor needs LightGBM; {cure}.") from None
     return lightgbm
 
 

@@ -77,9 +77,7 @@ class Symbolic(BaseProposer):
         self.select: Selection = _PARTS.make("selection_kwargs", rule)
         self.estimator: Difficulty = DIFFICULTIES.make(self.difficulty, self.difficulty_kwargs)
         if self.played_labels and not self.estimator.wants_labels:
-            raise ConfigError(
-                f"`played_labels` (true) needs a difficulty that learns, and {self.difficulty} measures."
-            )
+            raise ConfigError(f"`played_labels` (true) needs difficulty: predictor, and it is {self.difficulty}.")
         self.archive = NoveltyArchive(self.features)
         self.buffer: ProblemReplay = _PARTS.make("replay", self.replay)
         self.pool = Reservoir(self.reservoir)
