@@ -107,9 +107,7 @@ def test_slots_are_dealt_to_counts_and_players_in_turn_and_rewards_find_their_pr
     # three proposals of the first player, two of the second: a b a b a in round 0, b a b a a in round 1
     written = {"a": ["2 3 4 = 24", "3 5 7 = 22", "6 5 4 = 15"], "b": ["1 2 3 = 6", "4 5 6 = 34"]}
     domain = CountdownDomain.tiny()
-    proposals = [
-        p for by, texts in written.items() for p in examine(domain, texts, [{"operands": 3}] * len(texts), by)
-    ]
+    proposals = [p for by, own in written.items() for p in examine(domain, own, [{"operands": 3}] * len(own), by)]
     admission = admit(domain, proposals, Archive(), frozenset(), 0, "reject")
     assert names(admission) == ["2,3,4=24", "3,5,7=22", "4,5,6=15", "1,2,3=6", "4,5,6=34"]
     a0, a1, a2, b0, b1 = names(admission)

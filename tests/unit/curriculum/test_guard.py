@@ -61,9 +61,8 @@ def test_a_metric_trips_over_the_window_or_in_a_row_and_a_bad_round_is_unhealthy
 @pytest.mark.parametrize("role", ["prover", "conjecturer"])
 def test_a_value_that_is_not_finite_trips_at_once(kind, role):
     name = kind.format(role)
-    assert guard().observe(healthy(**{name: math.nan})) == Trip(
-        name, pytest.approx(math.nan, nan_ok=True), "and must be finite"
-    )
+    nan = pytest.approx(math.nan, nan_ok=True)
+    assert guard().observe(healthy(**{name: math.nan})) == Trip(name, nan, "and must be finite")
 
 
 def test_its_state_survives_a_round_trip_through_json():
@@ -154,20 +153,12 @@ def test_the_guard_of_the_conjecturer_alone_leaves_what_is_named_and_what_must_b
     assert tripped(watching, [healthy(**{"prover/entropy": 0.05})] * 10)
 
 
-@pytest.mark.parametrize(
-    "name, bounds, logged, rule",
-    [
-        ("conjecturer/played_rate_operands_4", [0.1, 0.9], [0.95, 0.95], "0.95, over 0.9"),
-        (
-            "round/target_26-50_proposed",
-            [2, None],
-            [3, None],
-            "1.5, under 2",
-        ),  # a round without that band logs no count
-        ("round/target_25-50_proposed", [2, None], [None, None], None),  # no such band: never logged, never counted
-        ("round/target_26-50_solve_rate", [0.2, None], [0.1, None], None),  # nor a rate, which is then not counted
-    ],
-)
+@pytest.mark.parametrize(("name", "bounds", "logged", "rule"), [
+    ("conjecturer/played_rate_operands_4", [0.1, 0.9], [0.95, 0.95], "0.95, over 0.9"),
+    ("round/target_26-50_proposed", [2, None], [3, None], "1.5, under 2"),  # a round without that band logs no count
+    ("round/target_25-50_proposed", [2, None], [None, None], None),  # no such band: never logged, never counted
+    ("round/target_26-50_solve_rate", [0.2, None], [0.1, None], None),  # nor a rate, which is then not counted
+])  # fmt: skip
 def test_guard_trips_reach_metrics_that_are_declared_by_a_pattern(tmp_path, name, bounds, logged, rule):
     """Such as those of the values of a domain's axes."""
     args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, guard_window=2, guard_trips={name: bounds})
@@ -219,13 +210,8 @@ def test_what_can_hardly_be_read_in_the_first_rounds_is_one_sentence_said_once()
     rows = [{"a/read_rate": 0.0, "b/format_rate": 0.05}, {"a/read_rate": 0.1}, {"a/read_rate": 0.05}]
     rows[2]["b/format_rate"] = 0.11
     found, legibility = said([*rows, rows[0]])
-    assert found == [
-        None,
-        None,
-        "Hardly anything can be read in the first rounds (a/read_rate 0.05, b/format_rate 0.08): warm-start a; teach "
-        "b its format.",
-        None,
-    ]
+    seen, cure = "(a/read_rate 0.05, b/format_rate 0.08)", "warm-start a; teach b its format"
+    assert found == [None, None, f"Hardly anything can be read in the first rounds {seen}: {cure}.", None]
     assert legibility.judge() is None and legibility.observe(3, rows[0]) is None  # played again after a rollback
 
 

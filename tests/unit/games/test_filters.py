@@ -57,12 +57,9 @@ def write(player, row, i):
 
 
 def played(domain=DOMAIN, **settings):
-    game = ProposeAndSolve(
-        Tiers(start=[3], floor=3, ceiling=3, min_valid=0),
-        "binary_band",
-        settings=Settings(anchor_fraction=0.0, fill="none", **settings),
-    )
-    return game.play(ScriptedRound(write, SIZES, domain), [])
+    proposer = Tiers(start=[3], floor=3, ceiling=3, min_valid=0)
+    rules = Settings(anchor_fraction=0.0, fill="none", **settings)
+    return ProposeAndSolve(proposer, "binary_band", settings=rules).play(ScriptedRound(write, SIZES, domain), [])
 
 
 def test_the_frontier_filters_what_conjecturers_and_provers_are_trained_on():

@@ -87,9 +87,8 @@ def test_the_prover_is_credited_within_each_problems_group_and_examples_carry_it
 
 def test_no_text_of_the_conjecturer_reaches_the_prover_and_without_one_the_anchors_are_the_round():
     _, asked, _ = play(["3  5 7 =  22", "3 5 7 = 22", "03 5 7 = 22", "?"])
-    assert {row["prompt"] for row in asked.rows["prover"]} <= {"3 5 7 = 22 :"} | {
-        TINY.prove_row(anchor)["prompt"] for anchor in ANCHORS
-    }
+    known = {"3 5 7 = 22 :", *(TINY.prove_row(anchor)["prompt"] for anchor in ANCHORS)}
+    assert {row["prompt"] for row in asked.rows["prover"]} <= known
     result, asked, _ = play([])
     assert [turn.rollout.role for turn in result.turns] == ["prover"] and "round/starved" not in result.metrics
     assert [row["target"] for row in asked.rows["prover"]] == [6, 8, 15, 9]
@@ -181,9 +180,8 @@ def played(proposals, right, answers=4, limit=None, **settings):
 def collapsed(duplicates):
     """64 proposals: 39 times 1 1 1 = 1, which is always solved, 11 others, which never are, 14 without a solution."""
     proposals = [EASY] * 39 + OTHERS + ["1 1 1 = 99"] * 14
-    return played(
-        proposals, lambda target, _: 4 * (target == 1), **BAND, truncate_multiple=16, duplicate_proposals=duplicates
-    )
+    settings = {**BAND, "truncate_multiple": 16, "duplicate_proposals": duplicates}
+    return played(proposals, lambda target, _: 4 * (target == 1), **settings)
 
 
 def test_truncation_and_the_means_count_every_repeat_which_shared_ones_hide_as_starvation():
@@ -220,13 +218,9 @@ def test_each_repeat_has_a_solve_rate_of_its_own_and_what_is_kept_by_problem_lis
     assert again.metrics["conjecturer/admitted_rate"] == 0 and again.metrics["round/starved"] == 1
 
 
-@pytest.mark.parametrize(
-    "unplayed, advantages", [(None, [0.75, -0.375, 0.0, -0.375]), (0.0, [0.75, -0.25, -0.25, -0.25])]
-)
-def test_what_truncation_cuts_off_earns_nothing_or_what_is_set(unplayed, advantages):
+def test_what_truncation_cuts_off_earns_nothing_or_what_is_set():
     """Three solvable ones cut to two: rewards .75, 0, none or 0, 0; leave-one-out over those that have one."""
-    proposals = ["3 5 7 = 22", *OTHERS[:2], "?"]
-    result, _, _ = played(
-        proposals, lambda target, _: 2 * (target == 22), **BAND, truncate_multiple=2, unplayed_reward=unplayed
-    )
-    assert turn_of(result, "conjecturer").advantages_B.tolist() == advantages
+    proposals, right = ["3 5 7 = 22", *OTHERS[:2], "?"], lambda target, _: 2 * (target == 22)
+    for unplayed, advantages in ((None, [0.75, -0.375, 0.0, -0.375]), (0.0, [0.75, -0.25, -0.25, -0.25])):
+        result, _, _ = played(proposals, right, **BAND, truncate_multiple=2, unplayed_reward=unplayed)
+        assert turn_of(result, "conjecturer").advantages_B.tolist() == advantages

@@ -50,9 +50,8 @@ def judged(reviews):
     write = script({"4 9 = 13 :": 2, "6 7 = 42 :": 2})
     sizes = {"prover": (8, 4), "conjecturer": (4, 1), "guide": (8, 1)}
     round = played({}, sizes)
-    round.write = lambda player, row, i: (
-        reviews.get(row["prompt"], "?") if player == "guide" else write(player, row, i)
-    )
+    review = lambda row: reviews.get(row["prompt"], "?")  # noqa: E731
+    round.write = lambda player, row, i: review(row) if player == "guide" else write(player, row, i)
     return round
 
 

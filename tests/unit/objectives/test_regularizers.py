@@ -70,15 +70,13 @@ def test_the_role_loss_adds_kl_and_entropy_and_corrects_no_token_that_the_sample
     assert sums["sampler_unscored"].item() == pytest.approx(1 / 3)  # of three tokens in the mask
 
 
-@pytest.mark.parametrize(
-    ("estimator", "reduction", "expected"),
-    [  # d = log ref - log pi: .5, .5 in the first completion, -.5 in the second (one token); rewards' part is 0
-        ("k3", "sum", (2 * (math.exp(0.5) - 1.5) + math.exp(-0.5) - 0.5) / 2),
-        ("k3", "mean", (2 * (math.exp(0.5) - 1.5) + math.exp(-0.5) - 0.5) / 3),
-        ("k1", "sum", (-1.0 + 0.5) / 2),
-        ("k1", "mean", (-1.0 + 0.5) / 3),
-    ],
-)
+@pytest.mark.parametrize(("estimator", "reduction", "expected"), [
+    # d = log ref - log pi: .5, .5 in the first completion, -.5 in the second (one token); rewards' part is 0
+    ("k3", "sum", (2 * (math.exp(0.5) - 1.5) + math.exp(-0.5) - 0.5) / 2),
+    ("k3", "mean", (2 * (math.exp(0.5) - 1.5) + math.exp(-0.5) - 0.5) / 3),
+    ("k1", "sum", (-1.0 + 0.5) / 2),
+    ("k1", "mean", (-1.0 + 0.5) / 3),
+])  # fmt: skip
 def test_the_kl_term_by_estimator_and_reduction(estimator, reduction, expected):
     loss = RoleLoss(make_objective("rloo"), settings(beta=1.0, kl_estimator=estimator, kl_reduction=reduction))
     loss.normalise_by(Counts(2, 3), Counts(2, 3))

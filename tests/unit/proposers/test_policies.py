@@ -58,9 +58,8 @@ def proposed(texts=TEXTS, domain=None, repair=True, rank=0, world=1, gather=list
     """Proposals of groups of two."""
     count = iter(texts[rank * len(texts) // world :])
     sizes = {"conjecturer": (len(texts), 2), "prover": (4, 4)}
-    made = ScriptedRound(
-        lambda *_: next(count), sizes, domain or CountdownDomain.tiny(), rank=rank, world=world, gather=gather
-    )
+    domain = domain or CountdownDomain.tiny()
+    made = ScriptedRound(lambda *_: next(count), sizes, domain, rank=rank, world=world, gather=gather)
     proposer = make_proposer("policies", {"repair": repair})
     return proposer.propose(made, []), proposer
 
@@ -92,9 +91,8 @@ def test_in_moves_every_proposal_in_range_is_put_right_alike_on_all_processes_or
     assert len(set(alone)) > 1  # 8 draws from dozens of targets
     both = in_ranks(2, lambda rank, gather: proposed(texts, MOVES, rank=rank, world=2, gather=gather)[0])
     assert [p.problem for p in both[0]] == [p.problem for p in both[1]] == alone
-    domain = CountdownDomain(
-        ProblemSpec((3,), 1, 12, 80, 99), MOVES.rules, "compact_moves", "compact", answers="moves"
-    )
+    spec = ProblemSpec((3,), 1, 12, 80, 99)
+    domain = CountdownDomain(spec, MOVES.rules, "compact_moves", "compact", answers="moves")
     assert [p.reason for p in proposed(["1 1 1 = 90"] * 2, domain)[0]] == ["unsolvable"] * 2
 
 
@@ -145,10 +143,8 @@ def test_targets_of_seven_numbers_get_help_and_are_solved():
     proposer = make_proposer("targets")
     assert proposer.targets(made, []) == targets
     proposals = proposer.propose(made, [])
-    assert [row["prompt"] for row in made.rows["conjecturer"]] == [
-        "propose like 1 2 3 4 5 6 7 = 50 :",
-        "propose like 3 5 7 = 22 :",
-    ]
+    asked = [row["prompt"] for row in made.rows["conjecturer"]]
+    assert asked == ["propose like 1 2 3 4 5 6 7 = 50 :", "propose like 3 5 7 = 22 :"]
     bits = np.zeros((1, 3, 4))
     bits[0, 0, :2] = bits[0, 1, 0] = 1  # the synthetic problem, and the target of seven
     problems = [proposals[0].problem, *targets]

@@ -199,9 +199,8 @@ def stp_round(right, index=0, proposals=("5 7 = 12", "3 7 = 21")):
 
 
 def stp_game():
-    return ProposeAndSolve(
-        make_proposer("stp", {}), make_conjecturer_reward("binary_band", {"low": 0.01, "high": 0.25})
-    )
+    reward = make_conjecturer_reward("binary_band", {"low": 0.01, "high": 0.25})
+    return ProposeAndSolve(make_proposer("stp", {}), reward)
 
 
 def test_a_solved_target_and_its_answer_are_shown_once_for_each_unsolved_one():

@@ -47,9 +47,8 @@ def test_the_length_penalty_is_the_share_of_the_longest_and_may_have_a_floor():
     # seed 001, section 3.2: -alpha * len / max_len; 0, 256 and 1024 of 1024 tokens at alpha 0.1
     penalty = make_length_penalty(0.1, 1024)
     ids = [[], [1] * 256, [1] * 1024]
-    assert penalty(completions=["", "a", "b"], completion_ids=ids, prompts=["p"] * 3) == pytest.approx(
-        [0, -0.025, -0.1]
-    )
+    found = penalty(completions=["", "a", "b"], completion_ids=ids, prompts=["p"] * 3)
+    assert found == pytest.approx([0, -0.025, -0.1])
     assert penalty.__name__ == "length_penalty"
     # The authors' clamp: max(0, score - 0.1 len / max). Full length: 0 stays 0, .05 loses .05 only, 1 becomes .9.
     penalty = make_length_penalty(0.1, 10, floor=0.0)
@@ -79,9 +78,8 @@ def test_the_values_are_those_of_trl(share, length):
 def test_the_configuration_switches_it_on(tmp_path):
     def names(**changes):
         args = joint_config(str(tmp_path), use_cpu=True, prover_max_completion_length=50, **changes)
-        rewards = default_reward_funcs(
-            "countdown_reward", args.length_penalty, args.soft_overlong, args.role("prover").max_completion_length
-        )
+        longest = args.role("prover").max_completion_length
+        rewards = default_reward_funcs("countdown_reward", args.length_penalty, args.soft_overlong, longest)
         return [reward.__name__ for reward in rewards], rewards[-1]
 
     assert names()[0] == ["countdown_reward"]

@@ -46,9 +46,8 @@ def test_rewards_follow_their_problems_whatever_the_order(name):
             prover_rates_MP=known["prover_rates_MP"][:, order], progress_P=known["progress_P"][order],
         )  # fmt: skip
         straight = checked_rewards(reward(name), rates, RewardContext(**known))
-        np.testing.assert_allclose(
-            checked_rewards(reward(name), rates[order], RewardContext(**moved)), straight[order], atol=1e-12
-        )
+        found = checked_rewards(reward(name), rates[order], RewardContext(**moved))
+        np.testing.assert_allclose(found, straight[order], atol=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -36,9 +36,8 @@ def a_round(index=0, **given):
 
 
 def game(name, **given):
-    return ProposeAndSolve(
-        make_proposer(name, {**SMALL, **KINDS[name], **given}), settings=Settings(anchor_fraction=0.75)
-    )
+    proposer = make_proposer(name, {**SMALL, **KINDS[name], **given})
+    return ProposeAndSolve(proposer, settings=Settings(anchor_fraction=0.75))
 
 
 def test_the_cascade_refuses_by_the_first_check_and_held_out_problems_and_repeats():

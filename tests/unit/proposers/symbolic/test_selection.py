@@ -94,10 +94,8 @@ def test_a_full_buffer_drops_the_oldest_or_what_weighs_least():
     again = ProblemReplay(capacity=2, half_life=10, softness=0.2)
     again.load_state_dict(replay.state_dict())
     assert again.entries == replay.entries
-    assert ProblemReplay(half_life=0, softness=0)._log_weights(list(again.entries.values()), 9, band).tolist() == [
-        0,
-        0,
-    ]
+    weights = ProblemReplay(half_life=0, softness=0)._log_weights(list(again.entries.values()), 9, band)
+    assert weights.tolist() == [0, 0]
 
 
 def brute(points, known):
