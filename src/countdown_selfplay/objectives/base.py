@@ -164,10 +164,8 @@ def selected(
     """Return the result of the objective's `select`. Raises ConfigError unless that is one bool per sample."""
     bools = objective.select(rewards_PG, correct_PG)
     if not isinstance(bools, torch.Tensor) or bools.shape != rewards_PG.shape or bools.dtype != torch.bool:
-        raise ConfigError(
-            f"`select` of the {role}'s objective must return a tensor of one bool per sample, shape "
-            f"{tuple(rewards_PG.shape)}."
-        )
+        rule = f"must return a tensor of one bool per sample, shape {tuple(rewards_PG.shape)}"
+        raise ConfigError(f"`select` of the {role}'s objective {rule}.")
     return bools
 
 
@@ -176,10 +174,8 @@ def checked_loss(objective: Objective, inputs: LossInputs) -> LossOutput:
     output = objective.loss(inputs)
     if not isinstance(output, LossOutput) or output.loss.dim() != 0:
         shape = tuple(output.loss.shape) if isinstance(output, LossOutput) else type(output).__name__
-        raise ConfigError(
-            f"`loss` of the objective {type(objective).__name__} must return a LossOutput with a loss of shape (), "
-            f"and returned {shape}."
-        )
+        rule = f"must return a LossOutput with a loss of shape (), and returned {shape}"
+        raise ConfigError(f"`loss` of the objective {type(objective).__name__} {rule}.")
     return output
 
 
