@@ -54,9 +54,7 @@ class Judge(BaseGuide):
         for player, scores_P in zip(players, scores_GP, strict=True):
             texts = round.sample(player, rows, n=1).texts
             reviews = [domain.helping.read_review(text) for text in texts]
-            rated = [
-                (i, None if review is None else float(review.score)) for i, review in zip(mine, reviews, strict=True)
-            ]
+            rated = [(i, None if r is None else float(r.score)) for i, r in zip(mine, reviews, strict=True)]
             for i, score in round.gather(rated):
                 scores_P[i] = np.nan if score is None else score
             self.values[f"{player}/reviews"] = len(with_solution)

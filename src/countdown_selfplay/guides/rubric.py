@@ -21,12 +21,7 @@ class Rubric(BaseGuide):
         domain: Any = round.domain
         if domain.helping is None:
             raise unsupported("The guide rubric", domain, "`helping`", "use a guide of your own")
-        targets = targets_of(proposals)
-        pairs = zip(targets, proposals, outcome.solution_P, strict=False)
-        return np.array(
-            [
-                np.nan if text is None else domain.helping.review(target, p.problem, text).score
-                for target, p, text in pairs
-            ],
-            dtype=float,
-        )
+        review = domain.helping.review
+        rated = zip(targets_of(proposals), proposals, outcome.solution_P, strict=False)
+        scores = [np.nan if text is None else review(target, p.problem, text).score for target, p, text in rated]
+        return np.array(scores, dtype=float)

@@ -103,9 +103,7 @@ class Predictor(Difficulty):
     def __post_init__(self) -> None:
         library()
         if self.labels is not None and not Path(self.labels).is_file():
-            raise ConfigError(
-                f"`labels` ({self.labels}) is not a file; `countdown-selfplay solve-rates RUN` makes one."
-            )
+            raise ConfigError(f"`labels` ({self.labels}) is not a file; make it by `countdown-selfplay solve-rates`.")
         self.options = {"num_leaves": self.leaves, "learning_rate": self.learning_rate, "min_data_in_leaf": 20}
         self.features_LF = np.zeros((0, 0))
         self.rate_L, self.attempts_L = np.zeros(0), np.zeros(0)
@@ -121,10 +119,8 @@ class Predictor(Difficulty):
         self._check(features_NF)
         if self.model is None:
             if not self.warned:
-                logger.warning(
-                    "The difficulty predictor has %d labels and needs %d: until then it estimates a solve rate of %g "
-                    "for every problem.", len(self.rate_L), self.least, PRIOR,
-                )  # fmt: skip
+                message = "The difficulty predictor has %d labels and needs %d; until then each solve rate is %g."
+                logger.warning(message, len(self.rate_L), self.least, PRIOR)
                 self.warned = True
             return np.full(len(problems), PRIOR)
         return self.predict(features_NF)
