@@ -81,7 +81,7 @@ def _drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposa
     seed = round.seed("drawn", by, round.rank)
     made = round.domain.drawn([drawn[i].problem for i in good], seed, round.held_out)
     for i, problem in zip(good, made, strict=True):
-        change = {"reason": "not_made"} if problem is None else {"problem": problem}
+        change: dict[str, Any] = {"reason": "not_made"} if problem is None else {"problem": problem}
         drawn[i] = replace(drawn[i], **change)
     return drawn
 

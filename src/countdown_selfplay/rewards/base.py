@@ -90,9 +90,9 @@ def called(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardCont
         reward_P, shown = None, f"{str(returned)[:80]!r}"
     else:
         shown = f"shape {reward_P.shape}"
-    if reward_P is None or reward_P.shape != solve_rate_P.shape:  # NumPy would broadcast one value to all problems
+    if reward_P is None or reward_P.shape != np.shape(solve_rate_P):  # NumPy would broadcast one value to all problems
         raise RewardError(
-            f"Conjecturer reward '{_name(reward)}' returned {shown} for {solve_rate_P.size} solve rates; it must "
+            f"Conjecturer reward '{_name(reward)}' returned {shown} for {np.size(solve_rate_P)} solve rates; it must "
             "return one number per problem."
         )
     return reward_P

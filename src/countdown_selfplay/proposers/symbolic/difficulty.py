@@ -214,7 +214,7 @@ def read_labels(path: str, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndar
         problems.append(domain.problem(row, number))
         right, tried = row.get("correct"), row.get("attempts")
         if type(right) is not int or type(tried) is not int or not 0 <= right <= tried or tried == 0:
-            said = f"`correct` ({right!r}) and `attempts` ({tried!r}) must be counts of right answers and of all"
+            said = f"`correct` ({right!r}) of `attempts` ({tried!r}) must be counts, of at least one attempt"
             raise DataError(f"'{path}', line {number}: {said}.")
         rates.append(right / tried)
         attempts.append(float(tried))
