@@ -5,7 +5,6 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from ..countdown import problem_of_key
 from ..errors import ConfigError
 from ..options import is_number
 from ..packages import parts_beside
@@ -100,6 +99,5 @@ __all__ = [
     "Sum",
     "checked_rewards",
     "make_conjecturer_reward",
-    "problem_of_key",
     "refused_reward",
 ]

@@ -19,9 +19,9 @@ TEXTS = [
 ]
 
 
-def reasons(excluded=frozenset(), window=0, duplicates="reject", state=None):
+def reasons(excluded=frozenset(), duplicates="reject"):
     candidates = examine(TINY, TEXTS, [{"operands": 3}] * len(TEXTS))
-    found = admit(TINY, candidates, state or Archive(), excluded, window, duplicates)
+    found = admit(TINY, candidates, Archive(), excluded, 0, duplicates)
     return found.reasons, found.problem_of, [p.key for p in found.problems]
 
 
@@ -30,14 +30,9 @@ def test_each_refusal_has_its_reason_and_the_first_of_equal_problems_is_admitted
     assert [w for i, w in enumerate(why) if i != 1] == ["ok", "out_of_range", "unsolvable", "duplicate", "ok"]
     assert why[1] not in ("ok", "out_of_range")  # the parser's own word for it
     assert problem_of == [0, None, None, None, None, 1] and keys == ["3,5,7=22", "2,3,4=24"]
-
-
-def test_a_shared_duplicate_points_at_the_first_one_and_takes_no_slot():
+    # a shared duplicate points at the first one and takes no slot
     why, problem_of, keys = reasons(duplicates="share")
     assert why[4] == "duplicate" and problem_of[4] == 0 and len(keys) == 2
-
-
-def test_held_out_problems_are_refused():
     why, problem_of, _ = reasons(excluded=frozenset({"3,5,7=22"}))
     assert why[0] == why[4] == "held_out" and problem_of[0] is None
 

@@ -8,7 +8,7 @@ import pytest
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.contract.game import BaseGame
-from countdown_selfplay.contract.metric import Metric
+from countdown_selfplay.contract.metric import UNBOUNDED, Metric
 from countdown_selfplay.curriculum import CollapseGuard, Trip
 from countdown_selfplay.curriculum.guard import Legibility
 from countdown_selfplay.errors import ConfigError
@@ -105,19 +105,14 @@ DEFAULT = {
 """Seed 001's 0.5, and the thresholds of the guard since its first version."""
 
 
-def test_a_default_run_has_the_thresholds_that_the_guard_always_had(tmp_path):
-    assert watched(tmp_path) == DEFAULT
-
-
-@pytest.mark.parametrize("trips", [{"prover/entropy": [0.1, None]}, '{"prover/entropy": [0.1, null]}'])
-def test_guard_trips_add_a_range_as_a_mapping_and_as_json(tmp_path, trips):
-    assert watched(tmp_path, guard_trips=trips) == {**DEFAULT, "prover/entropy": ((0.1, math.inf), None)}
-
-
-def test_without_a_bound_a_metric_is_not_watched(tmp_path):
-    never = watched(tmp_path, guard_trips={"round/solve_rate_mean": [None, None], "round/starved": [None, None]})
-    off = ((-math.inf, math.inf), None)
-    assert never == {**DEFAULT, "round/solve_rate_mean": off, "round/starved": off}
+@pytest.mark.parametrize(("trips", "changed"), [
+    (None, {}),
+    ({"prover/entropy": [0.1, None]}, {"prover/entropy": ((0.1, math.inf), None)}),
+    ('{"prover/entropy": [0.1, null]}', {"prover/entropy": ((0.1, math.inf), None)}),
+    ({RATED: [None, None], "round/starved": [None, None]}, dict.fromkeys([RATED, "round/starved"], (UNBOUNDED, None))),
+])  # fmt: skip
+def test_guard_trips_add_and_lift_ranges_of_a_default_run_as_a_mapping_and_as_json(tmp_path, trips, changed):
+    assert watched(tmp_path, guard_trips=trips) == {**DEFAULT, **changed}
 
 
 def test_each_player_has_its_own_threshold(tmp_path):

@@ -1,17 +1,19 @@
-# Tests: objectives/rloo.py, objectives/cispo.py, objectives/reinforce.py, objectives/expert_iteration.py
-"""Credit, selection and loss of every objective: numbers derived by hand beside them."""
+# Tests: objectives/base.py, objectives/rloo.py, objectives/cispo.py, objectives/reinforce.py, objectives/maxrl.py
+"""Credit, selection and loss of every objective by hand, and expectations against autograd over all outcomes."""
 
 import math
 from dataclasses import replace
+from itertools import combinations, product
 from math import nan
 
 import pytest
 import torch
 
+from countdown_selfplay.config import Role
 from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.objectives.base import sequence_weight
-
-from .toys import loss_inputs
+from countdown_selfplay.objectives.base import LossInputs, kl_k1, kl_k3, sequence_weight
+from countdown_selfplay.training.losses import RoleLoss
+from countdown_selfplay.training.plan import Counts
 
 GROUP = ["grpo", "dr_grpo", "cispo"]
 BITS = [[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
@@ -21,6 +23,19 @@ SCALED = [0.75 / 0.5001, *[-0.25 / 0.5001] * 3]
 WEIGHTED = {"tau": 0.0, "rounds": 1, "weighted": True}  # seed 000, section 6
 PER_TOKEN = {"rounds": 1, "solved_limit": None, "per_token": True}
 TWO, HALF = [[-1.0, -2.0], [-0.5, -9.0]], [[1, 1], [1, 0]]
+
+
+def loss_inputs(logps, advantages, mask=None, behavior=None, group=1, length_cap=8):
+    """The whole round in one micro-batch, double precision; all rows with a trained token are selected."""
+    logps = torch.as_tensor(logps, dtype=torch.float64)
+    mask = torch.ones_like(logps) if mask is None else torch.as_tensor(mask, dtype=torch.float64)
+    behavior = logps.detach() if behavior is None else torch.as_tensor(behavior, dtype=torch.float64)
+    tokens = mask.sum(1)
+    return LossInputs(
+        logps, behavior, torch.as_tensor(advantages, dtype=torch.float64), mask, sequences=float((tokens > 0).sum()),
+        tokens=float(tokens.sum()), groups=float(len(logps) // group), length_cap=length_cap,
+        group_tokens_B=tokens.reshape(-1, group).sum(1).repeat_interleave(group),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "given", "rewards", "correct", "wanted"), [
@@ -168,3 +183,173 @@ def test_the_moving_baseline_is_updated_after_the_round_it_judges_and_not_withou
     objective = make_objective("rae")
     objective.observe(None)
     assert objective.baseline is None
+
+
+THETA = [0.3, -0.2, 0.5]
+REWARDS = torch.tensor([1.0, 0.1, 0.0], dtype=torch.float64)
+
+
+def expected_gradient(objective, correct_counts=True, selects=False):
+    """- E[gradient of the loss] over all outcomes of two samples of one token, weighted by their chance. `selects`:
+    rewards are bits, and what the objective does not select is masked."""
+    theta = torch.tensor(THETA, dtype=torch.float64, requires_grad=True)
+    total = torch.zeros(3, dtype=torch.float64)
+    for outcome in product(range(3), repeat=2):
+        logps = torch.log_softmax(theta, 0)[list(outcome)]
+        rewards = REWARDS[list(outcome)][None]
+        correct = (rewards == 1.0).double() if correct_counts else None
+        credit = objective.advantages(correct if selects else rewards, correct)[0]
+        mask = objective.select(correct, correct)[0].double()[:, None] if selects else None
+        inputs = loss_inputs(logps.detach()[:, None], credit, mask, group=2)
+        inputs = type(inputs)(**{**vars(inputs), "logps_BT": logps[:, None]})
+        total -= logps.sum().exp().detach() * torch.autograd.grad(objective.loss(inputs).loss, theta)[0]
+    return total
+
+
+def gradient_of(value):
+    theta = torch.tensor(THETA, dtype=torch.float64, requires_grad=True)
+    return torch.autograd.grad(value(torch.softmax(theta, 0)), theta)[0]
+
+
+@pytest.mark.parametrize("name", ["rloo", "reinforce"])
+def test_rloo_and_reinforce_follow_the_gradient_of_the_expected_reward(name):
+    wanted = gradient_of(lambda p: (p * REWARDS).sum())
+    assert torch.allclose(expected_gradient(make_objective(name)), wanted, atol=1e-12)
+
+
+def test_a_fixed_baseline_changes_nothing_and_dr_grpo_and_reinforce_half_follow_their_own():
+    objective = make_objective("rae")
+    objective.load_state_dict({"baseline": 0.37})
+    wanted = gradient_of(lambda p: (p * REWARDS).sum())
+    assert torch.allclose(expected_gradient(objective, False), wanted, atol=1e-12)
+    # centring by a mean that holds the sample itself shrinks the gradient by (G - 1) / G; the cap of 8 tokens by 8
+    wanted = gradient_of(lambda p: (p * REWARDS).sum()) / 2 / 8
+    assert torch.allclose(expected_gradient(make_objective("dr_grpo"), False), wanted, atol=1e-12)
+    # v log pi on pairs with s <= 1/2: of two samples exactly one is right, chance 2p(1-p), credit 1 to that one, mean
+    # over two: the expectation of grad log p over it is p (1 - p) grad log p
+    p = torch.softmax(torch.tensor(THETA, dtype=torch.float64), 0)[0]
+    wanted = p * (1 - p) * gradient_of(lambda q: q[0].log())
+    found = expected_gradient(make_objective("reinforce_half"), selects=True)
+    assert torch.allclose(found, wanted, atol=1e-12)
+
+
+def listed_credit(bits, k):
+    """k x (mean over the k-subsets with i of "one is correct" - mean over the k-subsets without i)."""
+    credits = []
+    for i in range(len(bits)):
+        others = [j for j in range(len(bits)) if j != i]
+        with_i = [max([bits[i], *(bits[j] for j in s)]) for s in combinations(others, k - 1)]
+        without = [max(bits[j] for j in s) for s in combinations(others, k)]
+        credits.append(k * (sum(with_i) / len(with_i) - sum(without) / len(without)))
+    return credits
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_the_credit_equals_that_of_listing_all_subsets(k):
+    for bits in product([0, 1], repeat=6):
+        correct = torch.tensor([bits], dtype=torch.float64)
+        got = make_objective("pass_at_k", {"k": k}).advantages(correct, correct)
+        assert got[0].tolist() == pytest.approx(listed_credit(bits, k)), bits
+
+
+def test_k_1_is_rloo_and_maxrl_gives_each_solved_problem_the_same_weight():
+    correct = torch.tensor([[1.0, 0.0, 0.0, 1.0, 0.0]], dtype=torch.float64)
+    rloo = make_objective("rloo").advantages(correct)
+    assert torch.allclose(make_objective("pass_at_k", {"k": 1}).advantages(correct, correct), rloo)
+    for bits in (torch.ones(1, 8), torch.zeros(1, 8)):
+        assert torch.equal(make_objective("pass_at_k").advantages(bits, bits), torch.zeros(1, 8))
+    # s = 1/4: (1 - 1/4) / (1/4) = 3 and -1; s = 1/2: 1 and -1; s = 0 and s = 1: nothing
+    bits = torch.tensor([[1.0, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
+    wanted = torch.tensor([[3.0, -1, -1, -1], [1, 1, -1, -1], [0, 0, 0, 0], [0, 0, 0, 0]])
+    assert torch.allclose(make_objective("maxrl").advantages(bits, bits), wanted)
+
+
+@pytest.mark.parametrize(("name", "given", "value"), [
+    ("pass_at_k", {"k": 2}, lambda fail: 1 - fail**2),
+    # log p = - sum (1 - p)^k / k; with G samples the first G - 1 terms: here pass@1 + pass@2 / 2
+    ("maxrl", {}, lambda fail: (1 - fail) + (1 - fail**2) / 2),
+])  # fmt: skip
+def test_the_mean_over_all_outcomes_is_the_gradient_of_pass_at_k_and_of_terms_of_log_p(name, given, value):
+    """Three answers, the first is right. n = 3 samples: all 27 outcomes, weighted by chance."""
+    theta = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
+    wanted = torch.autograd.grad(value(1 - torch.softmax(theta, 0)[0]), theta)[0]
+    objective, gradient = make_objective(name, given), torch.zeros(3, dtype=torch.float64)
+    for outcome in product(range(3), repeat=3):
+        logp = torch.log_softmax(theta, 0)[list(outcome)]
+        correct = torch.tensor([[float(answer == 0) for answer in outcome]], dtype=torch.float64)
+        gain = (objective.advantages(correct, correct)[0] * logp).mean()
+        gradient += logp.sum().exp().detach() * torch.autograd.grad(gain, theta)[0]
+    assert torch.allclose(gradient, wanted, atol=1e-12)
+
+
+def settings(**changes):
+    values = dict(
+        role="prover", objective="rloo", num_generations=2, learning_rate=1e-3, warmup_steps=0,
+        max_grad_norm=1.0, beta=0.0, entropy_coef=0.0, temperature=1.0, top_p=1.0, top_k=0, max_completion_length=4,
+        kl_in="loss", kl_estimator="k3", kl_reduction="sum",
+    )  # fmt: skip
+    return Role(**{**values, **changes})
+
+
+def batch(**extra):
+    return {"advantages": torch.tensor([1.0, -1.0]), "completion_mask": torch.tensor([[1, 1], [1, 0]]), **extra}
+
+
+def test_k3_and_k1_are_unbiased_estimates_of_the_kl_divergence_with_and_without_a_gradient():
+    # d = log ref - log pi = -1 - (-2) = 1: e - 2
+    assert kl_k3(torch.tensor(-2.0), torch.tensor(-1.0)).item() == pytest.approx(math.e - 2)
+    assert kl_k3(torch.tensor(-2.0), torch.tensor(-2.0)).item() == 0.0
+    # Exact sum over a 3-token vocabulary: E_pi[k3] = KL(pi || ref).
+    pi, ref = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.2, 0.2, 0.6])
+    exact = (pi * (pi / ref).log()).sum()
+    assert (pi * kl_k3(pi.log(), ref.log())).sum().item() == pytest.approx(exact.item(), abs=1e-6)
+    # Exact sum over a 3-token vocabulary: E_pi[k1] = KL(pi || ref) > 0, and E_pi[grad k1] = E_pi[grad log pi] = 0: as
+    # a loss term on samples of the policy it anchors nothing on average. k3's gradient does not vanish.
+    logits, ref = torch.tensor([0.3, -0.2, 1.0], requires_grad=True), torch.tensor([0.2, 0.2, 0.6]).log()
+    logps = logits.log_softmax(0)
+    pi = logps.exp().detach()
+    assert kl_k1(torch.tensor(-2.0), torch.tensor(-1.0)).item() == -1.0
+    exact = (pi * (pi.log() - ref)).sum()
+    assert (pi * kl_k1(logps, ref)).sum().item() == pytest.approx(exact.item(), abs=1e-6)
+    (k1,) = torch.autograd.grad((pi * kl_k1(logps, ref)).sum(), logits, retain_graph=True)
+    (k3,) = torch.autograd.grad((pi * kl_k3(logps, ref)).sum(), logits)
+    assert k1.abs().max() < 1e-6 and k3.abs().max() > 0.05
+
+
+def test_the_role_loss_adds_kl_and_entropy_and_corrects_no_token_that_the_sampler_could_not_score():
+    loss = RoleLoss(make_objective("rloo"), settings(beta=0.1, entropy_coef=0.01))
+    loss.normalise_by(Counts(2, 3), Counts(2, 3))
+    logps = torch.tensor([[-1.0, -1.0], [-1.0, -7.0]], requires_grad=True)
+    ref = torch.tensor([[-1.0, 0.0], [-1.0, 50.0]])  # one unmasked token with d = 1: k3 = e - 2
+    entropies = torch.tensor([[0.5, 0.5], [2.0, 90.0]])  # 3 over 3 tokens = 1
+    value = loss(logps, entropies, batch(ref_per_token_logps=ref))
+    policy = -(1 * -2.0 + -1 * -1.0) / 2  # 0.5
+    assert value.item() == pytest.approx(policy + 0.1 * (math.e - 2) / 2 - 0.01 * 1.0)
+    sums = loss.pop_sums()
+    assert sums["kl"].item() == pytest.approx((math.e - 2) / 3)  # the metric is per token
+    assert sums["entropy"].item() == pytest.approx(1.0)
+    assert loss.pop_sums() == {}
+    loss = RoleLoss(make_objective("rloo"), settings())
+    loss.normalise_by(Counts(2, 3), Counts(2, 3))
+    logps = torch.full((2, 2), -1.0)
+    sampled = torch.tensor([[math.nan, -1.0], [-1.0 - math.log(1.5), 0.0]])  # second row: ratio 1.5
+    loss(logps, torch.zeros(2, 2), batch(sampling_per_token_logps=sampled))
+    sums = loss.pop_sums()
+    assert sums["importance_weight"].item() == pytest.approx((1.0 + 1.5) / 2)
+    assert sums["sampler_unscored"].item() == pytest.approx(1 / 3)  # of three tokens in the mask
+
+
+@pytest.mark.parametrize(("estimator", "reduction", "expected"), [
+    # d = log ref - log pi: .5, .5 in the first completion, -.5 in the second (one token); rewards' part is 0
+    ("k3", "sum", (2 * (math.exp(0.5) - 1.5) + math.exp(-0.5) - 0.5) / 2),
+    ("k3", "mean", (2 * (math.exp(0.5) - 1.5) + math.exp(-0.5) - 0.5) / 3),
+    ("k1", "sum", (-1.0 + 0.5) / 2),
+    ("k1", "mean", (-1.0 + 0.5) / 3),
+])  # fmt: skip
+def test_the_kl_term_by_estimator_and_reduction(estimator, reduction, expected):
+    loss = RoleLoss(make_objective("rloo"), settings(beta=1.0, kl_estimator=estimator, kl_reduction=reduction))
+    loss.normalise_by(Counts(2, 3), Counts(2, 3))
+    logps = torch.tensor([[-1.0, -1.0], [-1.0, -1.0]])
+    known = batch(ref_per_token_logps=torch.tensor([[-0.5, -0.5], [-1.5, 9.0]]))
+    known["advantages"] = torch.zeros(2)
+    assert loss(logps, torch.zeros(2, 2), known).item() == pytest.approx(expected, abs=1e-6)
