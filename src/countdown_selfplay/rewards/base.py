@@ -120,8 +120,8 @@ def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: R
     if bad.size:
         row = int(bad[0])
         raise RewardError(
-            f"Conjecturer reward '{_name(reward)}' returned {reward_P[row]} for problem {row} (solve rate "
-            f"{solve_rate_P[row]:.3f}); rewards must be finite, and at most {LARGEST_REWARD:g} in size."
+            f"Conjecturer reward '{_name(reward)}' returned {reward_P[row]} for problem {row} of the round "
+            f"(solve rate {solve_rate_P[row]:.3f}); rewards must be finite, and at most {LARGEST_REWARD:g} in size."
         )
     return reward_P
 
