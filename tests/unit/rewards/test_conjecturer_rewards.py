@@ -1,4 +1,4 @@
-# Tests: rewards/base.py, rewards/solve_rate.py, rewards/__init__.py, rewards/sgs.py, rewards/difficulty_diversity.py
+# Tests: rewards/solve_rate.py, rewards/sgs.py, rewards/difficulty_diversity.py, rewards/learning_progress.py
 """Conjecturer rewards at points by hand, and properties of every registered one on rounds of random problems."""
 
 import math
