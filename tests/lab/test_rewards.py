@@ -1,4 +1,4 @@
-# Tests: rewards/composition.py, lab/rewards/frontier_distance.py, lab/rewards/adaptive_band.py, lab/rewards/r_zero.py, rewards/base.py
+# Tests: rewards/composition.py, lab/rewards/frontier_distance.py, lab/rewards/adaptive_band.py, lab/rewards/r_zero.py
 """Conjecturer rewards: composed ones, bands, R-Zero and disagreement, charges, and what a reward may return."""
 
 import asyncio
