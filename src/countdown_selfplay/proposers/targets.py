@@ -106,7 +106,7 @@ class Targets(Policies):
         players = round.players("conjecturer")
         return self.requests(round)[players.index(player) :: len(players)]  # several players alternate
 
-    def requests(self, round: Round) -> list[dict[str, Any]]:
+    def requests(self, round: Round) -> list[Mapping[str, Any]]:
         """Return one request for each unsolved target of the round."""
         unsolved = [self.problems[key] for key in self.chosen if key not in self.solved]
         return [{"target": problem if self.conditioned else None} for problem in unsolved]
@@ -284,7 +284,7 @@ class STP(Targets):
         super().__init__(batch)
         self.answers: dict[str, str] = {}
 
-    def requests(self, round: Round) -> list[dict[str, Any]]:
+    def requests(self, round: Round) -> list[Mapping[str, Any]]:
         """Return one request for each unsolved target of the round, once one is solved."""
         shown = [key for key in self.known if key in self.answers]
         random.Random(round.seed("stp")).shuffle(shown)

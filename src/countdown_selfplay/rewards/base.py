@@ -85,11 +85,10 @@ def called(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardCont
     number per solve rate."""
     returned = reward(solve_rate_P, ctx) if takes_context(reward) else reward(solve_rate_P)
     try:
-        reward_P = np.asarray(returned, dtype=float)
+        reward_P: np.ndarray | None = np.asarray(returned, dtype=float)
+        shown = f"shape {np.shape(returned)}"
     except (TypeError, ValueError):
         reward_P, shown = None, f"{str(returned)[:80]!r}"
-    else:
-        shown = f"shape {reward_P.shape}"
     if reward_P is None or reward_P.shape != np.shape(solve_rate_P):  # NumPy would broadcast one value to all problems
         raise RewardError(
             f"Conjecturer reward '{_name(reward)}' returned {shown} for {np.size(solve_rate_P)} solve rates; it must "
