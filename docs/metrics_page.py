@@ -11,11 +11,10 @@ from pathlib import Path
 
 from countdown_selfplay.contract import trainer_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
-from countdown_selfplay.games import critic_metrics, metrics
+from countdown_selfplay.games import metrics
 from countdown_selfplay.guides import judge
 from countdown_selfplay.lab.proposers import rung_oracle
-from countdown_selfplay.proposers import policies, targets_metrics, tiers
-from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
+from countdown_selfplay.proposers.metrics import REPAIRED, SYMBOLIC, TARGETS, TIERS
 
 PAGE = Path(__file__).parent / "metrics.md"
 BEGIN, END = "<!-- declared: docs/metrics_page.py writes from here -->", "<!-- declared: to here -->"
@@ -24,18 +23,18 @@ SECTIONS = {
     "The conjecturer's proposals": ("Each rate is a share of all proposals of the round.", metrics.PROPOSALS),
     "Targets": (
         "Of the proposer `targets` and the guides beside it; see [self-guided self-play](sgs.md).",
-        (*targets_metrics.METRICS, *judge.Judge.metrics),
+        (*TARGETS, *judge.Judge.metrics),
     ),
     "Axes": ("By rung and by every other axis of the domain ([the plane](arena.md#over-the-plane)).", metrics.BY_AXIS),
-    "A pool's tiers": ("With the proposer `tiers` ([Pools](pools.md)).", tiers.TIERS),
+    "A pool's tiers": ("With the proposer `tiers` ([Pools](pools.md)).", TIERS),
     "The prover's answers": ("", metrics.ANSWERS),
     "The Critic-Discernment Game": (
         "Of the game `critic_discernment`, whose prover's first answers are counted as in the table above.",
-        (*critic_metrics.REVISIONS, *critic_metrics.CRITIQUES),
+        (*metrics.REVISIONS, *metrics.CRITIQUES),
     ),
     "Proposers over rungs": (
         "[Who chooses the rungs](concepts.md#proposers-over-rungs), and the repaired arm of the proposer `policies`.",
-        (*rung_oracle.ORACLE, policies.REPAIRED),
+        (*rung_oracle.ORACLE, REPAIRED),
     ),
     "Symbolic proposers": (
         "[What they do](symbolic.md). Most of these exist only in the rounds that refresh the generated problems. "

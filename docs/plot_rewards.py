@@ -15,7 +15,7 @@ import numpy as np
 from countdown_selfplay.countdown import Problem
 from countdown_selfplay.lab.report import pictures
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward, refused_reward
-from countdown_selfplay.rewards.prover.length import make_length_penalty, make_soft_overlong
+from countdown_selfplay.rewards.prover.verifier import make_length_penalty, make_soft_overlong
 
 FOLDER = Path(__file__).parent / "assets" / "rewards"
 RATES = np.linspace(0.0, 1.0, 201)

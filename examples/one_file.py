@@ -110,7 +110,7 @@ def admit(domain: CountdownDomain, texts: list[str], recent: set[str]) -> tuple[
 
 def conjecturer_rewards(solvable: list[bool], slots: list[int | None], solve_rate_P: torch.Tensor) -> torch.Tensor:
     """4 p (1 - p) of a played problem, INVALID_REWARD of one without a solution, NaN where no slot was left,
-    (1, PROPOSALS). library: rewards/learnability.py, games/propose_and_solve.py."""
+    (1, PROPOSALS). library: rewards/solve_rate.py, games/propose_and_solve.py."""
     rewards = torch.full((1, len(slots)), math.nan)
     for i, slot in enumerate(slots):
         if slot is not None:

@@ -21,8 +21,7 @@ from countdown_selfplay.games.metrics import METRICS
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives import OBJECTIVES
 from countdown_selfplay.proposers import PROPOSERS
-from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
-from countdown_selfplay.proposers.tiers import TIERS
+from countdown_selfplay.proposers.metrics import PROPOSER_METRICS
 from countdown_selfplay.rewards import CONJECTURER_REWARDS
 from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.tiny import TINY_MODEL_PATH
@@ -184,5 +183,5 @@ def test_the_cures_of_findings_name_no_setting_of_another_domain(page):
     )
     said = " ".join(metric.cure for metric in own)
     assert "warm-start" in said and not [name for name in COUNTDOWN if f"`{name}`" in said]
-    known = {metric.name for metric in (*METRICS, *SYMBOLIC, *TIERS)}
+    known = {metric.name for metric in (*METRICS, *PROPOSER_METRICS)}
     assert CountdownDomain.cures.keys() <= known and "`operands`" in CountdownDomain.cures["round/too_hard_share"]

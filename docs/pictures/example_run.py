@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 from countdown_selfplay.countdown import ProblemSpec, generate_problems
-from countdown_selfplay.proposers.targets_metrics import STORIES
+from countdown_selfplay.proposers.metrics import STORIES
 from countdown_selfplay.statistics.solved import FIRST_SOLVED
 
 ROUNDS, TARGETS, STORIES_TOLD = 20, 60, 10

@@ -21,7 +21,7 @@ from countdown_selfplay.lab.critics.error_detection import read_solutions
 from countdown_selfplay.lab.headroom.settings import HeadroomArguments
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.rewards import RewardContext, Sum, make_conjecturer_reward
-from countdown_selfplay.rewards.tent import Tent
+from countdown_selfplay.rewards.solve_rate import Tent
 from countdown_selfplay.statistics.bootstrap import t_interval
 
 NAN = float("nan")

@@ -1,4 +1,4 @@
-# Tests: evaluation/load.py, lab/report/panels.py, lab/report/tables.py, games/critic_metrics.py
+# Tests: evaluation/load.py, lab/report/panels.py, lab/report/tables.py, games/metrics.py
 """What the report shows of the Critic-Discernment Game, from run folders made by hand."""
 
 import json

@@ -24,9 +24,8 @@ from countdown_selfplay.rewards import (
     make_conjecturer_reward,
     refused_reward,
 )
-from countdown_selfplay.rewards.learnability import Learnability
 from countdown_selfplay.rewards.prover.verifier import checked_reward_funcs
-from countdown_selfplay.rewards.tent import Tent
+from countdown_selfplay.rewards.solve_rate import Learnability, Tent
 
 P = np.array([0.0, 0.25, 0.5, 1.0])
 TENT = np.array([0.0, 0.625, 0.75, 0.0])  # 1 - 2.5 * .15, 1 - 2.5 * .1

@@ -49,8 +49,7 @@ from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.symbolic.difficulty import DIFFICULTIES
 from countdown_selfplay.proposers.tiers import TierTracker
 from countdown_selfplay.rewards import RewardContext, checked_rewards, make_conjecturer_reward
-from countdown_selfplay.rewards.prover.length import make_length_penalty, make_soft_overlong
-from countdown_selfplay.rewards.prover.verifier import countdown_reward
+from countdown_selfplay.rewards.prover.verifier import countdown_reward, make_length_penalty, make_soft_overlong
 from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.tiny import load_tiny_model
 from countdown_selfplay.training.parts import declared_metrics, guard_of

@@ -13,7 +13,7 @@ from countdown_selfplay.policies.forward import allow_padding_free, scored_at
 from countdown_selfplay.rewards import make_conjecturer_reward
 from countdown_selfplay.rewards.learning_progress import LearningProgress
 from countdown_selfplay.rewards.prover.verifier import countdown_reward
-from countdown_selfplay.rewards.tent import Tent
+from countdown_selfplay.rewards.solve_rate import Tent
 from countdown_selfplay.tiny import load_tiny_model
 from tests.refusals import own
 from tests.refusals.rows import row

@@ -23,7 +23,7 @@ from countdown_selfplay.domains import held_out_by_rung
 from countdown_selfplay.errors import CheckpointError, DataError, GameError, PromptError, RewardError
 from countdown_selfplay.evaluation import evaluate_prover
 from countdown_selfplay.evaluation.sampling import end_token_ids
-from countdown_selfplay.games import ProposeAndSolve
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.guides.rubric import Rubric
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.proposers import make_proposer

@@ -1,4 +1,4 @@
-# Tests: rewards/factory.py, training/progress.py
+# Tests: rewards/base.py, rewards/__init__.py, training/progress.py
 """Every registered conjecturer reward trains on the tiny model, and those that look back resume bit for bit."""
 
 import math

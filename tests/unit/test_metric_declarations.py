@@ -1,14 +1,11 @@
-# Tests: contract/metric.py, contract/trainer_metrics.py, proposers/targets_metrics.py, proposers/symbolic/metrics.py
+# Tests: contract/metric.py, contract/trainer_metrics.py, proposers/metrics.py
 """Declarations of metrics: one per player, found by the logged name, written into a run folder and read again."""
 
 from countdown_selfplay.contract.metric import UNBOUNDED, Metric, declaration_of, for_players
 from countdown_selfplay.contract.trainer_metrics import TRAINER_METRICS
-from countdown_selfplay.games import critic_metrics
-from countdown_selfplay.games.metrics import METRICS
+from countdown_selfplay.games.metrics import CRITIC_METRICS, METRICS
 from countdown_selfplay.guides.judge import Judge
-from countdown_selfplay.proposers import targets_metrics
-from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
-from countdown_selfplay.proposers.tiers import TIERS
+from countdown_selfplay.proposers.metrics import PROPOSER_METRICS
 
 
 def test_one_declaration_per_player_and_a_word_only_where_it_says_which():
@@ -31,7 +28,7 @@ def test_a_logged_name_leads_to_its_declaration():
 
 
 def test_every_shipped_metric_that_a_report_finds_fault_with_says_what_to_do():
-    shipped = (*TRAINER_METRICS, *METRICS, *critic_metrics.METRICS, *targets_metrics.METRICS, *TIERS, *SYMBOLIC)
+    shipped = (*TRAINER_METRICS, *METRICS, *CRITIC_METRICS, *PROPOSER_METRICS)
     judged = [metric for metric in (*shipped, *Judge.metrics) if metric.healthy != UNBOUNDED or metric.trip]
     assert len(judged) > 20
     assert [metric.name for metric in judged if not (metric.cure[:1].isupper() and metric.cure.endswith("."))] == []

@@ -12,7 +12,7 @@ from trl import GRPOConfig
 
 from ..contract.metric import Range as Bounds
 from ..errors import ConfigError
-from ..games import GAMES, BaseGame, Game, check_game, game_class
+from ..games import GAMES, BaseGame, Game, check_game
 from ..games.settings import Settings
 from ..options import built, json_object, option
 from ..registry import nearest
@@ -123,7 +123,7 @@ class JointSelfPlayConfig(
     def _set_kinds(self) -> None:
         """Set `kinds` and `optional` from the game's roles, or `kinds` from the configured roles if `game` is None."""
         if self.game is not None:
-            game = game_class(self.game)
+            game = GAMES.load(self.game)
             check_game(f"`game` ({self.game})", game)
             self.kinds: tuple[str, ...] = tuple(game.roles)
             """Roles of the game."""
@@ -279,7 +279,7 @@ class JointSelfPlayConfig(
     @property
     def planned_by_game(self) -> bool:
         """Whether the game itself plans the number of samples of its players (overrides `planned`)."""
-        return self.game is not None and game_class(self.game).planned is not BaseGame.planned
+        return self.game is not None and GAMES.load(self.game).planned is not BaseGame.planned
 
     def samples(self, processes: int = 1) -> dict[str, int]:
         """Return the greatest number of samples that one of `processes` processes draws in a round, by player. Prompts
@@ -331,7 +331,7 @@ class JointSelfPlayConfig(
     @property
     def from_settings(self) -> bool:
         """Whether the game's arguments are fields of the config (propose_and_solve)."""
-        return self.game is not None and game_class(self.game).from_config is not None
+        return self.game is not None and GAMES.load(self.game).from_config is not None
 
     @property
     def game_settings(self) -> Settings:

@@ -12,7 +12,7 @@ from ..curriculum.admission import batch_of_all
 from ..domains import domain_from
 from ..errors import ConfigError
 from ..games import GAMES
-from ..guides import check_guide, make_guide
+from ..guides import GUIDES, check_guide
 from ..options import is_whole
 from ..proposers import check_proposer, make_proposer
 from ..rewards import make_conjecturer_reward
@@ -54,7 +54,7 @@ def check_parts(config: JointSelfPlayConfig) -> None:
         domain = domain_from(config) if config.describes_domain else None
         check_proposer(f"`proposer` ({config.proposer})", proposer, config.players_by_kind, domain)
         _check_slots(config, proposer)
-    guide = None if config.guide is None else make_guide(config.guide, config.guide_arguments)
+    guide = None if config.guide is None else GUIDES.make(config.guide, config.guide_arguments)
     if "guide" in config.optional:
         check_guide(f"`guide` ({config.guide})", guide, config.players_by_kind)
 

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, get_args
 
 from ..errors import ConfigError
-from ..games import game_class
+from ..games import GAMES
 from ..objectives import make_objective
 from ..options import hints_of
 from ..registry import suggestion
@@ -210,7 +210,7 @@ def _check_supervised(config: JointSelfPlayConfig, settings: Role, objective: An
         _check_demonstrations(config, settings)
         return
     kind, start = settings.kind, f"`{config.field_of(settings.kind, 'sft_coef')}` ({settings.sft_coef}) has no effect"
-    if config.game is not None and kind not in game_class(config.game).imitated:
+    if config.game is not None and kind not in GAMES.load(config.game).imitated:
         raise ConfigError(
             f"{start}: the game {config.game} marks no samples of the {kind} for a supervised term; set it to 0, "
             "or give it demonstrations_per_step."

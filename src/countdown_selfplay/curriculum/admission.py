@@ -1,8 +1,6 @@
 """Admission of proposals (readable, valid for the domain, not held out, novel), their order, and the archive of played
 ones. Computed from gathered records: every process holds the same copy."""
 
-from __future__ import annotations
-
 import copy
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -195,9 +193,7 @@ def slots_filled(admitted: int, slots: int, anchor_fraction: float, fill: str, m
 
 def batch_of_all(proposals: int, anchor_fraction: float, multiple: int) -> int:
     """Return the number of problems of a round that plays all these proposals (fill=keep_all)."""
-    anchors = (
-        0
-        if anchor_fraction == 0
-        else max(ceil(round(proposals * anchor_fraction / (1 - anchor_fraction), 9)), multiple)
-    )
+    anchors = 0
+    if anchor_fraction:
+        anchors = max(ceil(round(proposals * anchor_fraction / (1 - anchor_fraction), 9)), multiple)
     return ceil((proposals + anchors) / multiple) * multiple

@@ -1,8 +1,6 @@
 """Collapse guard on the metrics of rounds, and a check that the first rounds' texts are readable: a role that does not
 know its format gets no useful signal. Callbacks act on the results."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence

@@ -15,13 +15,10 @@ from ..contract.trainer_metrics import LOG_METRICS, TRAINER_METRICS
 from ..data.jsonl import json_file, json_lines, json_shape, parquet_rows
 from ..data.run_files import numbered_folders
 from ..errors import DataError
-from ..games import critic_metrics
-from ..games.critic_metrics import OF_RIGHT, OF_WRONG
-from ..games.metrics import METRICS
+from ..games.metrics import CRITIC_METRICS, METRICS, OF_RIGHT, OF_WRONG
 from ..guides.judge import Judge
 from ..options import is_number, is_whole
-from ..proposers import policies, rungs, targets_metrics, tiers
-from ..proposers.symbolic.metrics import SYMBOLIC
+from ..proposers.metrics import PROPOSER_METRICS
 from ..statistics.bootstrap import Estimate, Interval, ratio_interval
 from .terminal import before_after_rows, estimate, interval, rates
 
@@ -42,9 +39,8 @@ _ANY_REWARD = (
 def shipped() -> list[Metric]:
     """Return the metric declarations of the library, for logged names that run.json does not declare (times,
     evaluations) and for runs that declare none."""
-    declared = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics)
-    proposers = (*SYMBOLIC, *rungs.RUNGS, policies.REPAIRED)
-    metrics = (*declared, *proposers, *TRAINER_METRICS, *LOG_METRICS, *_ANY_REWARD)
+    games = (*METRICS, *CRITIC_METRICS, *PROPOSER_METRICS, *Judge.metrics)
+    metrics = (*games, *TRAINER_METRICS, *LOG_METRICS, *_ANY_REWARD)
     return list({metric.name: metric for metric in metrics}.values())
 
 

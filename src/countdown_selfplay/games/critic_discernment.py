@@ -1,7 +1,5 @@
 """Critic-Discernment Game (Wang et al. 2025): solve, criticise, revise."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +13,18 @@ from ..contract.game import BaseGame
 from ..contract.round import Rollout, Round, RoundResult, Turn
 from ..errors import ConfigError
 from ..objectives import make_objective
+from ..proposers import unsupported
 from ..registry import Amount, Count
-from .critic_metrics import METRICS
 from .health import examples, prover_health
+from .metrics import CRITIC_METRICS
 
-CRITICS = ("helpful", "misleading")
+INTENDED = {"helpful": "corrected", "misleading": "misled"}
+"""Critic -> the outcome that it is rewarded for."""
+
+CRITICS = tuple(INTENDED)
+
+Spoken = Mapping[str, tuple[list[int], Rollout]]
+"""Critic -> indices of the answers that it criticises, and its critiques."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +63,7 @@ def outcome_of(was_right: bool, is_right: bool, rejections: int, hinted: bool = 
 def critique_of(domain: Any) -> Critique:
     """Return the domain's `critique` interface. Raises ConfigError without one."""
     if domain.critique is None:
-        raise ConfigError(
-            f"The game critic_discernment needs a domain whose answers can be criticised (`critique`, "
-            f"contract/domain.py), and {type(domain).__name__} has none; play countdown or math_qa."
-        )
+        raise unsupported("The game critic_discernment", domain, "`critique`", "play countdown or math_qa")
     critique: Critique = domain.critique
     return critique
 
@@ -90,7 +92,7 @@ class CriticDiscernment(BaseGame):
     optional_roles = CRITICS
     imitated = ("prover",)
     """Roles whose samples are marked for a supervised term (`sft_coef`): right first answers."""
-    metrics = METRICS
+    metrics = CRITIC_METRICS
     labels: ClassVar = {
         "prover": ("right", "wrong", "corrected", "not_corrected", "resisted", "kept", "misled", "unclear"),
         "helpful": ("shown", "unreadable"),
@@ -116,15 +118,12 @@ class CriticDiscernment(BaseGame):
         """Raise ConfigError unless there is a critic, each role has one player and every setting has an effect."""
         for kind, players in args.players_by_kind.items():
             if len(players) > 1:
-                raise ConfigError(
-                    f"`roles.{kind}.players` ({len(players)}) must be 1 in the game critic_discernment, which plays "
-                    "one player of a kind."
-                )
+                raise ConfigError(f"`roles.{kind}.players` ({len(players)}) must be 1 in the game critic_discernment.")
         for charge, acts in (("length_penalty", "length_penalty"), ("soft_overlong", "added_overlong")):
             if getattr(args, acts, 0):
                 raise ConfigError(
-                    f"`{charge}` ({getattr(args, acts)}) is added to reward functions, which do not act in the game "
-                    "critic_discernment; set it to 0 (soft_overlong: or overlong=replace)."
+                    f"`{charge}` ({getattr(args, acts)}) has no effect in the game critic_discernment; set it to 0 "
+                    "(soft_overlong: or overlong=replace)."
                 )
         if not any(args.players_by_kind.get(kind) for kind in CRITICS):
             raise ConfigError(
@@ -145,10 +144,9 @@ class CriticDiscernment(BaseGame):
         tau = getattr(make_objective("rest", prover.objective_kwargs), "tau")  # noqa: B009 -- rest alone has it
         if tau <= self.eta or self.first_credit != "answer":
             raise ConfigError(
-                f"`roles.prover.objective` (rest, tau {tau}) imitates every reward of at least tau: also {self.eta} "
-                "(game_kwargs' `eta`) of revisions that give up a right answer, and of wrong first answers that are "
-                "mended; set tau above eta, as in objective_kwargs {tau: 0.75}, and game_kwargs' first_credit to "
-                "'answer'."
+                f"`roles.prover.objective` (rest, tau {tau}) would imitate revisions that give up a right answer "
+                f"({self.eta}, the game's `eta`) and wrong first answers that are mended; set tau above eta, as in "
+                "objective_kwargs {tau: 0.75}, and game_kwargs {first_credit: answer}."
             )
 
     def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
@@ -170,26 +168,20 @@ class CriticDiscernment(BaseGame):
 
         second, episodes, critiques = self._revise(round, first, each, right, spoken)
 
-        # Credit.
+        # Credit, the outcome of each sample, and its problem.
         first_B, second_B = self._prover_rewards(right, episodes)
         turns = [round.credit(first, first_B, imitate_B=right)]
         turns.append(round.credit(second, second_B, correct_B=[float(e.success) for e in episodes]))
-        rewards_of = {
-            kind: _critic_rewards(kind, len(replies.texts), episodes) for kind, (_, replies) in spoken.items()
-        }
-        turns += [round.credit(replies, rewards_of[kind]) for kind, (_, replies) in spoken.items()]
-
-        # Outcome of each sample, and its problem.
-        read = {kind: {e.critique for e in episodes if e.critic == kind} for kind in spoken}
-        labels = [["right" if good else "wrong" for good in right], [episode.outcome for episode in episodes]]
+        turns[0].labels = ["right" if good else "wrong" for good in right]
+        turns[1].labels = [episode.outcome for episode in episodes]
         about_of = [each, [each[episode.first] for episode in episodes]]
         for kind, (about, replies) in spoken.items():
-            labels.append(["shown" if j in read[kind] else "unreadable" for j in range(len(replies.texts))])
-            about_of.append([each[i] for i in about for _ in range(replies.n)])
-        for turn, own_labels in zip(turns, labels, strict=True):
-            turn.labels = own_labels
-        for turn, kind in zip(turns[2:], spoken, strict=True):
+            turn = round.credit(replies, _critic_rewards(kind, len(replies.texts), episodes))
+            read = {episode.critique for episode in episodes if episode.critic == kind}
+            turn.labels = ["shown" if j in read else "unreadable" for j in range(len(replies.texts))]
             turn.shown = critiques[kind]
+            turns.append(turn)
+            about_of.append([each[i] for i in about for _ in range(replies.n)])
 
         metrics = prover_health(round, first, turns[0].advantages_B) | self._health(round, right, spoken, episodes)
         known = round.gather(
@@ -203,12 +195,7 @@ class CriticDiscernment(BaseGame):
         return RoundResult(turns, metrics, samples, [(key, correct, first.n) for key, correct in known])
 
     def _revise(
-        self,
-        round: Round,
-        first: Rollout,
-        problems: Sequence[Any],
-        right: Sequence[bool],
-        spoken: Mapping[str, tuple[list[int], Rollout]],
+        self, round: Round, first: Rollout, problems: Sequence[Any], right: Sequence[bool], spoken: Spoken
     ) -> tuple[Rollout, list[Episode], dict[str, list[str | None]]]:
         """Sample revisions of each readable critique; return them, their outcomes, and by critic the texts shown."""
         critic = critique_of(round.domain)
@@ -251,11 +238,7 @@ class CriticDiscernment(BaseGame):
         return first, [episode.success + self.eta * right[episode.first] for episode in episodes]
 
     def _health(
-        self,
-        round: Round,
-        right: Sequence[bool],
-        spoken: dict[str, tuple[list[int], Rollout]],
-        episodes: Sequence[Episode],
+        self, round: Round, right: Sequence[bool], spoken: Spoken, episodes: Sequence[Episode]
     ) -> dict[str, float]:
         """Return rates over all processes, whose counts are gathered once."""
         counts = Counter(episode.outcome for episode in episodes)
@@ -277,8 +260,8 @@ class CriticDiscernment(BaseGame):
         }
         for kind in spoken:
             player = round.players(kind)[0]
-            won, played = ("corrected", wrong_turns) if kind == "helpful" else ("misled", right_turns)
-            rates[f"{player}/win_rate"] = total[won], played
+            played = wrong_turns if kind == "helpful" else right_turns
+            rates[f"{player}/win_rate"] = total[INTENDED[kind]], played
             rates[f"{player}/read_rate"] = total[f"{kind} shown"], total[f"{kind} said"]
         return {name: part / whole for name, (part, whole) in rates.items() if whole}
 
@@ -286,17 +269,15 @@ class CriticDiscernment(BaseGame):
         """Return a few samples of a turn; of revisions the first of every outcome, since a revision's prompt holds
         question, answer and critique (figures 11 to 17)."""
         labels, count = turn.labels or [], len(about) if every_label else self.samples_per_log
-        rewards = torch.as_tensor(turn.rewards_B).tolist()
-        shown = examples(round, turn, count, rewards, labels, about)
+        shown = examples(round, turn, count, torch.as_tensor(turn.rewards_B).tolist(), labels, about)
         return [shown[labels.index(label)] for label in dict.fromkeys(labels)] if every_label else shown
 
 
 def _critic_rewards(kind: str, count: int, episodes: Sequence[Episode]) -> list[float]:
     """Return the share of revisions with the critic's intended outcome, for each of its `count` critiques (equations 2
     and 3), 0 without a revision."""
-    won = "corrected" if kind == "helpful" else "misled"
     ends: list[list[bool]] = [[] for _ in range(count)]
     for episode in episodes:
         if episode.critic == kind:
-            ends[episode.critique].append(episode.outcome == won)
+            ends[episode.critique].append(episode.outcome == INTENDED[kind])
     return [sum(end) / len(end) if end else 0.0 for end in ends]

@@ -1,8 +1,6 @@
 """Health metrics of a round (docs/metrics.md explains each; those without a value are left out), and data filters by
 solve rate (Multimodal LLM Self-Play, algorithm 1, steps 4 to 6)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,62 +20,49 @@ def proposal_health(
     """Return shares of all proposals of the round, over all processes, for each player; under `proposer/` if no player
     proposed. Problems that a rule adds to those of players are not counted."""
     metrics: dict[str, Any] = {}
+    rows = list(zip(proposals, reasons, played, reward_N, strict=True))
     for by in dict.fromkeys(p.by for p in proposals if p.by is not None) or [None]:
-        indices = [i for i, p in enumerate(proposals) if p.by == by]
-        metrics |= _health(
-            round,
-            by or "proposer",
-            [proposals[i] for i in indices],
-            [reasons[i] for i in indices],
-            [played[i] for i in indices],
-            reward_N[indices],
-        )
+        own = zip(*(row for row in rows if row[0].by == by), strict=True)
+        metrics |= _proposal_health(round, by or "proposer", *own)
     return metrics
 
 
-def _health(
+def _proposal_health(
     round: Round,
     name: str,
     proposals: Sequence[Proposal],
     reasons: Sequence[str],
     played: Sequence[bool],
-    reward_N: np.ndarray,
+    rewards: Sequence[float],
 ) -> dict[str, Any]:
     total, domain = len(proposals), round.domain
     keys = [domain.key(p.problem) for p in proposals if p.problem is not None]
-    known = reward_N[~np.isnan(reward_N)]
+    known = np.array([reward for reward in rewards if not np.isnan(reward)])
     # Without the domain's check there are no facts; of an unreadable text none is true.
     facts = [fact for fact in domain.facts if all(fact in p.facts for p in proposals if p.problem is not None)]
     metrics: dict[str, Any] = {
-        f"{name}/parseable_rate": len(keys) / total,
-        **{f"{name}/{fact}_rate": sum(p.facts.get(fact, False) for p in proposals) / total for fact in facts},
-        f"{name}/admitted_rate": sum(reason == "ok" for reason in reasons) / total,
-        f"{name}/played_rate": sum(played) / total,
-        f"{name}/contamination_rate": sum(key in round.held_out for key in keys) / total,
+        "parseable_rate": len(keys) / total,
+        **{f"{fact}_rate": sum(p.facts.get(fact, False) for p in proposals) / total for fact in facts},
+        "admitted_rate": sum(reason == "ok" for reason in reasons) / total,
+        "played_rate": sum(played) / total,
+        "contamination_rate": sum(key in round.held_out for key in keys) / total,
     }
-    asks = {_said(ask): ask for ask in domain.asks}
-    if len(asks) > 1:
-        for request, ask in sorted(asks.items()):
-            rates = [got for got, p in zip(played, proposals, strict=True) if _holds(p.request, ask)]
-            if rates:
-                metrics[f"{name}/played_rate_{request}"] = sum(rates) / len(rates)
+    asks = {"_".join(f"{key}_{value}" for key, value in ask.items()): ask for ask in domain.asks}
+    for request, ask in sorted(asks.items()):  # such as operands_3
+        rates = [got for got, p in zip(played, proposals, strict=True) if _holds(p.request, ask)]
+        if rates and len(asks) > 1:
+            metrics[f"played_rate_{request}"] = sum(rates) / len(rates)
     if keys:
-        metrics[f"{name}/unique_rate"] = len(set(keys)) / len(keys)
+        metrics["unique_rate"] = len(set(keys)) / len(keys)
     if known.size:
-        metrics[f"{name}/reward"] = float(known.mean())
-        metrics[f"{name}/reward_std"] = float(known.std())
-    return metrics
+        metrics |= {"reward": float(known.mean()), "reward_std": float(known.std())}
+    return {f"{name}/{metric}": value for metric, value in metrics.items()}
 
 
 def _holds(given: Any, ask: Mapping[str, Any]) -> bool:
     """Return whether the request `given` has all entries of `ask`; it may be larger ("4 or more"). Values other than
     mappings, such as a bandit's arm, are not requests."""
     return isinstance(given, Mapping) and all(name in given and given[name] == value for name, value in ask.items())
-
-
-def _said(ask: Any) -> str:
-    """Format {"operands": 3} as operands_3."""
-    return "_".join(f"{key}_{value}" for key, value in ask.items())
 
 
 _MOST_BINS = 33  # bins of the histogram of solve rates
@@ -90,13 +75,15 @@ def solve_rate_health(solve_rate_P: np.ndarray, kept: int, easy_above: float, at
     conjectured, anchors = solve_rate_P[:kept], solve_rate_P[kept:]
     metrics: dict[str, Any] = {"round/anchor_slots": int(anchors.size)}
     if conjectured.size:
-        metrics["round/solve_rate_mean"] = float(conjectured.mean())
-        metrics["round/solve_rate_std"] = float(conjectured.std())
-        metrics["round/too_easy_share"] = float((conjectured >= easy_above).mean())
-        metrics["round/too_hard_share"] = float((conjectured < _HARD_BELOW).mean())
         last = attempts if attempts < _MOST_BINS else 10
         bins = np.rint(conjectured * last).astype(int)
-        metrics["round/solve_rate_histogram"] = np.bincount(bins, minlength=last + 1).tolist()
+        metrics |= {
+            "round/solve_rate_mean": float(conjectured.mean()),
+            "round/solve_rate_std": float(conjectured.std()),
+            "round/too_easy_share": float((conjectured >= easy_above).mean()),
+            "round/too_hard_share": float((conjectured < _HARD_BELOW).mean()),
+            "round/solve_rate_histogram": np.bincount(bins, minlength=last + 1).tolist(),
+        }
     if anchors.size:
         metrics["round/anchor_solve_rate_mean"] = float(anchors.mean())
     return metrics
@@ -111,46 +98,37 @@ def prover_health(
     votes = [v.vote for v in verdicts if hasattr(v, "vote")]
     zero_groups = (advantages_B.reshape(-1, answers.n) == 0).all(1)
     known = answers.rewards_B[~torch.isnan(answers.rewards_B)].double()
-    sums = np.asarray(
-        round.gather(
-            [
-                (
-                    len(verdicts),
-                    sum(v.correct for v in verdicts),
-                    sum(vote is not None for vote in votes),
-                    len(votes),
-                    sum(getattr(v, "n_answers", 1) > 1 for v in verdicts),
-                    len(zero_groups),
-                    int(zero_groups.sum()),
-                    known.numel(),
-                    float(known.sum()),
-                    float((known**2).sum()),
-                    sum(hasattr(v, "unchecked") for v in verdicts),
-                    sum(getattr(v, "unchecked", False) for v in verdicts),
-                    *_surprisal(answers, of_data),
-                )
-            ]
-        )
-    ).sum(0)
+    own = (
+        len(verdicts),
+        sum(v.correct for v in verdicts),
+        sum(vote is not None for vote in votes),
+        len(votes),
+        sum(getattr(v, "n_answers", 1) > 1 for v in verdicts),
+        len(zero_groups),
+        int(zero_groups.sum()),
+        known.numel(),
+        float(known.sum()),
+        float((known**2).sum()),
+        sum(hasattr(v, "unchecked") for v in verdicts),
+        sum(getattr(v, "unchecked", False) for v in verdicts),
+        *_surprisal(answers, of_data),
+    )
+    sums = np.asarray(round.gather([own])).sum(0)
     total, correct, read, voting, several, *others = map(float, sums)
     groups, zero, n, reward, square, tried, unchecked, surprisal, tokens = others
     if not total:  # a round without a problem (fill=none)
         return {}
-    metrics: dict[str, Any] = {
-        f"{answers.role}/correct_rate": correct / total,
-        f"{answers.role}/several_answers_rate": several / total,
-        f"{answers.role}/zero_signal_groups": zero / groups,
-    }
+    metrics = {"correct_rate": correct / total, "several_answers_rate": several / total}
+    metrics["zero_signal_groups"] = zero / groups
     if voting:
-        metrics[f"{answers.role}/format_rate"] = read / voting
+        metrics["format_rate"] = read / voting
     if n:
-        metrics[f"{answers.role}/reward"] = reward / n
-        metrics[f"{answers.role}/reward_std"] = max(square / n - (reward / n) ** 2, 0.0) ** 0.5
+        metrics |= {"reward": reward / n, "reward_std": max(square / n - (reward / n) ** 2, 0.0) ** 0.5}
     if tried:  # for a verifier that can fail
-        metrics[f"{answers.role}/unchecked_rate"] = unchecked / tried
+        metrics["unchecked_rate"] = unchecked / tried
     if tokens:
-        metrics[f"{answers.role}/sampled_entropy"] = surprisal / tokens
-    return metrics
+        metrics["sampled_entropy"] = surprisal / tokens
+    return {f"{answers.role}/{name}": value for name, value in metrics.items()}
 
 
 def _surprisal(answers: Rollout, of_data: Sequence[bool] | None) -> tuple[float, int]:
@@ -237,9 +215,7 @@ Frontier = tuple[float, float]
 
 def frontier_of(low: float | None, high: float | None) -> Frontier | None:
     """Return (`frontier_low`, `frontier_high`), or None if neither is set."""
-    if low is None and high is None:
-        return None
-    return (0.0 if low is None else low, 1.0 if high is None else high)
+    return None if low is None and high is None else (0.0 if low is None else low, 1.0 if high is None else high)
 
 
 def in_frontier(frontier: Frontier, problem_of: Sequence[int | None], solve_rate_P: np.ndarray) -> np.ndarray:
@@ -270,19 +246,23 @@ def wanted_answers(
 def is_starved(proposals: Sequence[Proposal], played: Sequence[bool]) -> bool:
     """Return whether none of the problems written by players was played; if no player wrote one, whether no proposal
     was played at all."""
-    wrote = any(p.by is not None for p in proposals)
-    return not any(got and (p.by is not None or not wrote) for got, p in zip(played, proposals, strict=True))
+    return not _played_of(proposals, played)
 
 
 def unsolvable_share(domain: Any, proposals: Sequence[Proposal], played: Sequence[bool]) -> dict[str, float]:
     """Return the share without a solution among the played proposals; {} if such proposals are refused. Problems that
     a rule adds, all of them solvable, are not counted."""
-    wrote = any(p.by is not None for p in proposals)
-    facts = [p.facts for p, got in zip(proposals, played, strict=True) if got and (p.by is not None or not wrote)]
+    facts = [p.facts for p in _played_of(proposals, played)]
     if not facts or not domain.admit_unsolvable:
         return {}
     unsolvable = [f.get("solvable") is False and not f.get("repaired") for f in facts]
     return {"round/unsolvable_share": sum(unsolvable) / len(unsolvable)}
+
+
+def _played_of(proposals: Sequence[Proposal], played: Sequence[bool]) -> list[Proposal]:
+    """Return the played proposals of players; if no player wrote one, all that were played."""
+    wrote = any(p.by is not None for p in proposals)
+    return [p for p, got in zip(proposals, played, strict=True) if got and (p.by is not None or not wrote)]
 
 
 def shuffled(outcome: Outcome, seed: int) -> Outcome:

@@ -1,12 +1,10 @@
 """Game of Allen and Ståblein, section 3.2: propose, solve, learn. Multimodal LLM Self-Play, SGS and Task Difficulty
 and Diversity use it with other settings, proposers and guides."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -15,25 +13,12 @@ from ..contract.game import BaseGame, Guide, Outcome, Proposal, Proposer
 from ..contract.round import Rollout, Round, RoundResult, Turn
 from ..contract.stateful import Stateful
 from ..curriculum.admission import Admission, Archive, admit, dealt, slots_filled
-from ..guides import checked_scores, make_guide
+from ..guides import GUIDES, checked_scores
 from ..proposers import make_proposer
 from ..proposers.policies import Policies
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
 from ..rewards.learning_progress import needs_progress
-from .health import (
-    axes_health,
-    examples,
-    frontier_of,
-    frontier_share,
-    in_frontier,
-    is_starved,
-    proposal_health,
-    prover_health,
-    shuffled,
-    solve_rate_health,
-    unsolvable_share,
-    wanted_answers,
-)
+from . import health
 from .metrics import METRICS
 from .settings import Settings
 
@@ -104,10 +89,11 @@ class ProposeAndSolve(BaseGame):
         outcome, rewarded = self._reward(round, slots, answers, outcome)
         turns, credited = self._credit(round, slots, answers, outcome)
         metrics = {**rewarded, **credited, **self._told(round, slots, answers, turns, outcome)}
-        solved = zip(slots.keys, outcome.correct_MPG.sum((0, 2)).astype(int).tolist(), strict=True)
-        count = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
         samples = self._samples(round, slots, answers, turns, outcome)
-        return RoundResult(turns, metrics, samples, [(key, correct, count) for key, correct in solved])
+        correct_P = outcome.correct_MPG.sum((0, 2)).astype(int).tolist()
+        count = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
+        solved = [(key, correct, count) for key, correct in zip(slots.keys, correct_P, strict=True)]
+        return RoundResult(turns, metrics, samples, solved)
 
     def _propose(self, round: Round, anchors: Sequence[Any]) -> tuple[list[Proposal], list[Any] | None]:
         if self.proposer is None and round.players("conjecturer"):
@@ -144,7 +130,7 @@ class ProposeAndSolve(BaseGame):
             beside = sorted(beside, key=lambda problem: domain.key(problem) in mastered)
         elif mastered:  # there is nothing to fill: mastered targets are not played
             beside = [problem for problem in beside if domain.key(problem) not in mastered] or beside
-        count = _whole(rules.random_fraction * slots)
+        count = int(np.rint(rules.random_fraction * slots))
         randoms = domain.random(count, round.seed("random problems"), round.held_out) if count else []
         problems = [*admission.problems[:kept], *randoms, *beside[: fixed - len(randoms)]]
         keys = [domain.key(problem) for problem in problems]
@@ -188,8 +174,8 @@ class ProposeAndSolve(BaseGame):
                 reward_N[n] = reward_P[index]
             elif self.settings.unplayed_reward is not None:
                 reward_N[n] = self.settings.unplayed_reward
-        metrics |= proposal_health(round, slots.proposals, reasons, slots.played, reward_N)
-        metrics |= unsolvable_share(round.domain, slots.proposals, slots.played)
+        metrics |= health.proposal_health(round, slots.proposals, reasons, slots.played, reward_N)
+        metrics |= health.unsolvable_share(round.domain, slots.proposals, slots.played)
         return replace(outcome, rewards_N=reward_N), metrics
 
     def _context(self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome) -> RewardContext:
@@ -217,8 +203,8 @@ class ProposeAndSolve(BaseGame):
         self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome
     ) -> tuple[list[Turn], dict[str, Any]]:
         rules, solve_rate_P = self.settings, outcome.solve_rate_P
-        frontier = frontier_of(rules.frontier_low, rules.frontier_high)
-        wanted = wanted_answers(rules.prover_trains_on, frontier, solve_rate_P, outcome.correct_MPG)
+        frontier = health.frontier_of(rules.frontier_low, rules.frontier_high)
+        wanted = health.wanted_answers(rules.prover_trains_on, frontier, solve_rate_P, outcome.correct_MPG)
         if slots.mastered:
             both = zip(slots.keys, wanted or [True] * len(slots.keys), strict=True)
             wanted = [key not in slots.mastered and good for key, good in both]
@@ -226,12 +212,14 @@ class ProposeAndSolve(BaseGame):
         turns, metrics = [round.credit(answer, kept_B=kept_B) for answer in answers], dict[str, Any]()
         if self.proposer is None:
             return turns, metrics
-        inside = None if frontier is None else in_frontier(frontier, slots.problem_of, solve_rate_P)
+        inside = None if frontier is None else health.in_frontier(frontier, slots.problem_of, solve_rate_P)
         if inside is not None:
-            metrics |= frontier_share(slots.proposals, slots.played, inside)
+            metrics |= health.frontier_share(slots.proposals, slots.played, inside)
         outcome = replace(outcome, trainable_N=inside)
         placebo = rules.shuffled_rewards
-        turns += self.proposer.learn(round, shuffled(outcome, round.seed("shuffled rewards")) if placebo else outcome)
+        turns += self.proposer.learn(
+            round, health.shuffled(outcome, round.seed("shuffled rewards")) if placebo else outcome
+        )
         if self.guide:
             turns += self.guide.learn(round, outcome)
         return turns, metrics | self.proposer.logged() | (self.guide.logged() if self.guide else {})
@@ -242,11 +230,11 @@ class ProposeAndSolve(BaseGame):
         """Return the health metrics of the round, and record it in the archive."""
         rules, solve_rate_P, kept = self.settings, outcome.solve_rate_P, slots.kept
         count = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
-        metrics = solve_rate_health(solve_rate_P, kept, rules.easy_above, count)
-        metrics |= axes_health(round.domain, slots.proposals, slots.problems, solve_rate_P)
+        metrics = health.solve_rate_health(solve_rate_P, kept, rules.easy_above, count)
+        metrics |= health.axes_health(round.domain, slots.proposals, slots.problems, solve_rate_P)
         of_data = round.share([i >= kept for i in range(len(slots.problems))])
         for answer, turn in zip(answers, turns, strict=False):
-            metrics |= prover_health(round, answer, turn.advantages_B, of_data)
+            metrics |= health.prover_health(round, answer, turn.advantages_B, of_data)
         limit = round.solved_limit(answers[0].role)
         if limit is not None:
             correct_P = outcome.correct_MPG.sum((0, 2)).astype(int).tolist()
@@ -254,7 +242,7 @@ class ProposeAndSolve(BaseGame):
             metrics["round/mastered_problems"] = len(self.archive.mastered(limit))
         # A proposer of targets has nothing to propose once all are solved; this is not starvation.
         proposing = self.proposer is not None and (bool(slots.proposals) or slots.targets is None)
-        starved = proposing and is_starved(slots.proposals, slots.played)
+        starved = proposing and health.is_starved(slots.proposals, slots.played)
         if proposing:
             metrics |= {"round/starved": int(starved), "round/conjectured_slots": kept}
             self.archive.record_played(slots.keys[:kept], solve_rate_P[:kept].tolist())
@@ -271,7 +259,7 @@ class ProposeAndSolve(BaseGame):
             mine = [problem for problem in problems_here for _ in range(rollout.n)]
             reasons = [verdict.reason for verdict in rollout.verdicts or []]
             more = [{"source": source} for source in sources for _ in range(rollout.n)]
-            samples += examples(round, turn, limit, rollout.rewards_B.tolist(), reasons, mine, more)
+            samples += health.examples(round, turn, limit, rollout.rewards_B.tolist(), reasons, mine, more)
         for turn in turns[len(answers) :]:
             written = round.share([i for i, p in enumerate(slots.proposals) if p.by == turn.rollout.role])
             if len(written) == len(turn.rollout.texts):  # else turns of a guide, or of a proposer that samples more
@@ -281,7 +269,7 @@ class ProposeAndSolve(BaseGame):
                 places, rates = slots.problem_of, outcome.solve_rate_P
                 played = [places[i] for i in written]
                 paid = [{} if k is None else {"solve_rate": float(f"{rates[k]:.6f}")} for k in played]
-                samples += examples(round, turn, limit, rewards, reasons, problems, paid)
+                samples += health.examples(round, turn, limit, rewards, reasons, problems, paid)
         return samples
 
     def state_dict(self) -> dict[str, Any]:
@@ -304,11 +292,11 @@ class ProposeAndSolve(BaseGame):
     @classmethod
     def from_config(
         cls, args: Any, reward: Callable[..., Any] | str | None = None, proposer: Proposer | None = None
-    ) -> ProposeAndSolve:
+    ) -> Self:
         """Build the game of a JointSelfPlayConfig. reward, proposer: objects in place of the configured ones."""
         if proposer is None and args.proposer is not None:
             proposer = make_proposer(args.proposer, args.proposer_arguments)
-        guide = None if args.guide is None else make_guide(args.guide, args.guide_arguments)
+        guide = None if args.guide is None else GUIDES.make(args.guide, args.guide_arguments)
         if reward is None:
             reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
         return cls(proposer, reward, guide, args.game_settings)
@@ -321,10 +309,6 @@ def _judged(answers: Rollout) -> list[tuple[list[bool], str | None]]:
     right = [text if good else None for text, good in zip(answers.texts, bits, strict=True)]
     first = [next((text for text in right[i : i + answers.n] if text is not None), None) for i in groups]
     return [(bits[i : i + answers.n], text) for i, text in zip(groups, first, strict=True)]
-
-
-def _whole(count: float) -> int:  # in methods the argument `round` hides the built-in
-    return round(count)
 
 
 def progress_of(round: Round, answers: Sequence[Rollout], kept: int, of: str = "answers") -> np.ndarray:

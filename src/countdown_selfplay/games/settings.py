@@ -1,7 +1,5 @@
 """Settings of propose_and_solve: filling of slots, rewards of proposals, selection of training data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
@@ -99,18 +97,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.fill in ("truncate", "keep_all") and self.truncate_multiple is None:
-            raise ConfigError(
-                f"`fill` ({self.fill}) needs `truncate_multiple`, to a multiple of which the round is made; Allen and "
-                "Ståblein use 8."
-            )
+            raise ConfigError(f"`fill` ({self.fill}) needs `truncate_multiple`; Allen and Ståblein use 8.")
         low, high = self.frontier_low, self.frontier_high
         if low is not None and high is not None and low > high:
-            raise ConfigError(
-                f"`frontier_low` ({low}) and `frontier_high` ({high}) must satisfy low <= high; Multimodal LLM "
-                "Self-Play uses 0.1 and 0.7."
-            )
+            raise ConfigError(f"`frontier_low` ({low}) and `frontier_high` ({high}) must satisfy low <= high.")
         if self.prover_trains_on == "frontier" and low is None and high is None:
-            raise ConfigError(
-                "`prover_trains_on` (frontier) needs `frontier_low` or `frontier_high`; Multimodal LLM Self-Play has "
-                "0.1 and 0.7."
-            )
+            raise ConfigError("`prover_trains_on` (frontier) needs `frontier_low` or `frontier_high`.")

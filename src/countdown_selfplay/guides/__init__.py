@@ -25,11 +25,6 @@ def no_guide() -> None:
     """Return None, for the ablation "no guide" of SGS: R_solve alone."""
 
 
-def make_guide(name: str, arguments: dict[str, Any] | None = None) -> Guide | None:
-    """Build the guide called `name`, None for `none`. Raises ConfigError for an unknown argument."""
-    return GUIDES.make(name, arguments)
-
-
 def check_guide(what: str, guide: Any, players: Mapping[str, Sequence[str]]) -> None:
     """Raise ConfigError unless `guide` is a guide or None, each role that the guide needs has a player, and the role
     `guide` has one only if needed. `players`: role -> its players."""
@@ -40,18 +35,14 @@ def check_guide(what: str, guide: Any, players: Mapping[str, Sequence[str]]) -> 
         raise ConfigError(f"`roles.guide` is played by the guide `judge` alone, and {what} is another; leave it out.")
     for kind in needs:
         if not players.get(kind):
-            raise ConfigError(
-                f"{what} needs a role '{kind}', and this run has none; add `roles.{kind}`, such as "
-                f"{{{kind}: {{weights: start}}}}, or choose the guide rubric."
-            )
+            cure = f"add `roles.{kind}`, such as {{{kind}: {{weights: start}}}}, or choose the guide rubric"
+            raise ConfigError(f"{what} needs a role '{kind}'; {cure}.")
 
 
 def checked_scores(guide: Guide, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
     """Return `guide.score`. Raises RewardError unless it is one number on the guide's scale, or NaN, per proposal."""
     returned, (low, high) = guide.score(round, proposals, outcome), guide.scale
-    rule = (
-        f"one number from {low:g} to {high:g}, or NaN for a failed review, for each of the {len(proposals)} problems"
-    )
+    rule = f"one number from {low:g} to {high:g}, or NaN (a failed review), for each of {len(proposals)} problems"
     try:
         found_P = np.asarray(returned, dtype=float)
     except (TypeError, ValueError):
@@ -62,10 +53,8 @@ def checked_scores(guide: Guide, round: Round, proposals: Sequence[Proposal], ou
     off_P = np.isinf(found_P) | (found_P < low) | (found_P > high)
     if off_P.any():
         at = int(off_P.argmax())
-        raise RewardError(
-            f"The guide {name} gave {found_P[at]:g} to {round.domain.key(proposals[at].problem)}; `score` must return "
-            f"{rule}."
-        )
+        said = f"{found_P[at]:g} to {round.domain.key(proposals[at].problem)}"
+        raise RewardError(f"The guide {name} gave {said}; `score` must return {rule}.")
     return found_P
 
 
@@ -74,10 +63,10 @@ def targets_of(proposals: Sequence[Proposal]) -> list[Any]:
     targets = [(p.request or {}).get("target") if isinstance(p.request, Mapping) else None for p in proposals]
     if any(target is None for target in targets):
         raise ConfigError(
-            "A guide compares a proposal with the problem that it is to help with, and these were asked for none; "
-            "use proposer=targets with {conditioned: true}, or guide=none."
+            "A guide compares a proposal with its target, and these have none; use proposer=targets with "
+            "{conditioned: true}, or guide=none."
         )
     return targets
 
 
-__all__ = ["GUIDES", "BaseGuide", "Guide", "check_guide", "checked_scores", "make_guide", "targets_of"]
+__all__ = ["GUIDES", "BaseGuide", "Guide", "check_guide", "checked_scores", "targets_of"]

@@ -8,7 +8,7 @@ import numpy as np
 from ..contract.game import BaseGuide, Outcome, Proposal
 from ..contract.metric import SHARE, Metric, Panel
 from ..contract.round import Round
-from ..errors import ConfigError
+from ..proposers import unsupported
 from . import targets_of
 
 
@@ -44,10 +44,7 @@ class Judge(BaseGuide):
     def score(self, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
         domain: Any = round.domain
         if domain.helping is None or domain.helping.review_row is None:
-            raise ConfigError(
-                f"The guide judge needs a domain whose `helping` has `review_row`, and {type(domain).__name__} has "
-                "none; use a guide of your own."
-            )
+            raise unsupported("The guide judge", domain, "`helping.review_row`", "use a guide of your own")
         targets, self.values = targets_of(proposals), {}
         with_solution = [i for i, text in enumerate(outcome.solution_P[: len(proposals)]) if text is not None]
         mine = round.share(with_solution)
@@ -57,9 +54,7 @@ class Judge(BaseGuide):
         for player, scores_P in zip(players, scores_GP, strict=True):
             texts = round.sample(player, rows, n=1).texts
             reviews = [domain.helping.read_review(text) for text in texts]
-            rated = [
-                (i, None if review is None else float(review.score)) for i, review in zip(mine, reviews, strict=True)
-            ]
+            rated = [(i, None if r is None else float(r.score)) for i, r in zip(mine, reviews, strict=True)]
             for i, score in round.gather(rated):
                 scores_P[i] = np.nan if score is None else score
             self.values[f"{player}/reviews"] = len(with_solution)

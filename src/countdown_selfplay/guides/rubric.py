@@ -7,7 +7,7 @@ import numpy as np
 
 from ..contract.game import BaseGuide, Outcome, Proposal
 from ..contract.round import Round
-from ..errors import ConfigError
+from ..proposers import unsupported
 from . import targets_of
 
 
@@ -20,16 +20,8 @@ class Rubric(BaseGuide):
     def score(self, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
         domain: Any = round.domain
         if domain.helping is None:
-            raise ConfigError(
-                "The guide rubric needs a domain with `helping` (Helping in contract/domain.py), and "
-                f"{type(domain).__name__} has none; use guide=judge, or a guide of your own."
-            )
-        targets = targets_of(proposals)
-        pairs = zip(targets, proposals, outcome.solution_P, strict=False)
-        return np.array(
-            [
-                np.nan if text is None else domain.helping.review(target, p.problem, text).score
-                for target, p, text in pairs
-            ],
-            dtype=float,
-        )
+            raise unsupported("The guide rubric", domain, "`helping`", "use a guide of your own")
+        review = domain.helping.review
+        rated = zip(targets_of(proposals), proposals, outcome.solution_P, strict=False)
+        scores = [np.nan if text is None else review(target, p.problem, text).score for target, p, text in rated]
+        return np.array(scores, dtype=float)

@@ -1,8 +1,6 @@
 """Base class of objectives (selection, advantages, loss), means and weights of losses, and the KL and entropy terms.
 Shapes: P problems (or prompts), G samples each, B rows, T tokens."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Literal
@@ -46,15 +44,6 @@ class LossInputs:
     group_tokens_B: torch.Tensor | None = None
     correction: torch.Tensor | None = None
     sequence_B: torch.Tensor | None = None
-
-    def of_completion(self, values_B: torch.Tensor) -> torch.Tensor:
-        """Return for each row the sum of the values over all rows of the same completion, (B)."""
-        return of_completion(values_B, self.sequence_B)
-
-    @property
-    def first_B(self) -> torch.Tensor:
-        """Mask of one row per completion with a trained token, (B) bools, to count completions."""
-        return first_B(self.mask_BT, self.sequence_B)
 
 
 def first_B(mask_BT: torch.Tensor, sequence_B: torch.Tensor | None) -> torch.Tensor:
@@ -175,10 +164,8 @@ def selected(
     """Return the result of the objective's `select`. Raises ConfigError unless that is one bool per sample."""
     bools = objective.select(rewards_PG, correct_PG)
     if not isinstance(bools, torch.Tensor) or bools.shape != rewards_PG.shape or bools.dtype != torch.bool:
-        raise ConfigError(
-            f"`select` of the {role}'s objective must return a tensor of one bool per sample, shape "
-            f"{tuple(rewards_PG.shape)}."
-        )
+        rule = f"must return a tensor of one bool per sample, shape {tuple(rewards_PG.shape)}"
+        raise ConfigError(f"`select` of the {role}'s objective {rule}.")
     return bools
 
 
@@ -187,10 +174,8 @@ def checked_loss(objective: Objective, inputs: LossInputs) -> LossOutput:
     output = objective.loss(inputs)
     if not isinstance(output, LossOutput) or output.loss.dim() != 0:
         shape = tuple(output.loss.shape) if isinstance(output, LossOutput) else type(output).__name__
-        raise ConfigError(
-            f"`loss` of the objective {type(objective).__name__} must return a LossOutput with a loss of shape (), "
-            f"and returned {shape}."
-        )
+        rule = f"must return a LossOutput with a loss of shape (), and returned {shape}"
+        raise ConfigError(f"`loss` of the objective {type(objective).__name__} {rule}.")
     return output
 
 
@@ -222,7 +207,7 @@ def normalise(values_BT: torch.Tensor, inputs: LossInputs, how: Normalization) -
     if how == "length_cap":
         return masked_BT.sum() / ((inputs.sequences or 1.0) * inputs.length_cap)
     if how == "sequence_mean":
-        lengths_B = inputs.of_completion(inputs.mask_BT.sum(1))
+        lengths_B = of_completion(inputs.mask_BT.sum(1), inputs.sequence_B)
         return (masked_BT.sum(1) / lengths_B.clamp(min=1.0)).sum() / (inputs.sequences or 1.0)
     if inputs.group_tokens_B is None:
         raise ValueError("normalization 'group' needs LossInputs.group_tokens_B.")

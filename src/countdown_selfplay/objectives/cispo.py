@@ -1,7 +1,5 @@
 """CISPO (Chen et al. 2025, MiniMax-M1) as SGS uses it (appendix G.3)."""
 
-from __future__ import annotations
-
 import torch
 
 from ..registry import Amount, Share

@@ -1,8 +1,6 @@
 """Imitation of kept samples: expert iteration of Multimodal LLM Self-Play (algorithm 1) and SGS 2026 (appendix G.4,
 after Dong & Ma 2025), and ReST of Wang et al."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import torch
@@ -42,23 +40,15 @@ class ExpertIteration(BaseObjective):
         capacity: Count = 8192,
     ) -> None:
         if reuse is not None:
-            rounds, solved_limit = _unless_default(rounds, 3), _unless_default(solved_limit, 16)
+            rounds = None if rounds == 3 else rounds
+            solved_limit = None if solved_limit == 16 else solved_limit
             if all_kept:
-                raise ValueError(
-                    "`all_kept` trains a step on every kept answer and `reuse` on some; leave one of them out."
-                )
+                raise ValueError("`all_kept` trains on every kept answer and `reuse` on some; leave one of them out.")
         elif per_problem is not None:
             raise ValueError(f"`per_problem` ({per_problem}) bounds what a round keeps under `reuse`; set that too.")
         if rounds is None and reuse is None:
             raise ValueError("`rounds` (null) keeps answers for ever, which needs `reuse`; SGS uses 3.")
-        self.replay = Replay(
-            rounds=rounds,
-            solved_limit=solved_limit,
-            capacity=capacity,
-            all_kept=all_kept,
-            reuse=reuse,
-            per_problem=per_problem,
-        )
+        self.replay = Replay(rounds, solved_limit, capacity, all_kept, reuse=reuse, per_problem=per_problem)
         self.reads_behavior = reuse is None
         if per_token:
             self.normalization = "token"
@@ -73,10 +63,6 @@ class ExpertIteration(BaseObjective):
 
     def loss(self, inputs: LossInputs) -> LossOutput:
         return LossOutput(normalise(-inputs.advantages_B[:, None] * inputs.logps_BT, inputs, self.normalization))
-
-
-def _unless_default(value: int | None, default: int) -> int | None:
-    return None if value == default else value
 
 
 class ReST(ExpertIteration):

@@ -1,7 +1,5 @@
 """GRPO (Shao et al. 2024, DeepSeekMath, section 4.1), and Dr. GRPO (Liu et al. 2025)."""
 
-from __future__ import annotations
-
 import torch
 
 from ..registry import Amount, Share

@@ -1,7 +1,5 @@
 """Maximum-likelihood reinforcement learning (Tajwar et al. 2026, arXiv 2602.02710)."""
 
-from __future__ import annotations
-
 import torch
 
 from .base import spread

@@ -1,7 +1,5 @@
 """Policy gradient of pass@k (Walder & Karkhanis 2025, PKPO; Tang et al. 2025)."""
 
-from __future__ import annotations
-
 from math import comb
 
 import torch
@@ -40,9 +38,7 @@ class PassAtK(RLOO):
             raise ValueError("pass_at_k needs the verifier's bit, which only the prover has; use rloo.")
         n = correct_PG.size(1)
         if self.k > n - 1:
-            raise ValueError(
-                f"`k` ({self.k}) of pass_at_k must be below the {n} answers per problem; lower k or sample more."
-            )
+            raise ValueError(f"`k` ({self.k}) must be below the {n} answers per problem; lower it or sample more.")
         table = torch.tensor([_credit(n, c, self.k) for c in range(n + 1)], dtype=rewards_PG.dtype)
         right_P1, wrong_P1 = table.to(rewards_PG.device)[correct_PG.sum(1).long()].T[:, :, None]
         return torch.where(correct_PG > 0, right_P1, wrong_P1)

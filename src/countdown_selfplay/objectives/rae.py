@@ -1,7 +1,5 @@
 """Role-conditioned advantage estimation: a moving baseline per role (Liu et al. 2025, SPIRAL, section 3.3)."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Plain REINFORCE: the advantage is the reward (Williams 1992)."""
 
-from __future__ import annotations
-
 import torch
 
 from .rloo import RLOO

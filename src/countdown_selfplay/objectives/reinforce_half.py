@@ -1,7 +1,5 @@
 """REINFORCE^1/2: the Solver's objective of SGS (appendix G.1 and G.2)."""
 
-from __future__ import annotations
-
 import torch
 
 from ..registry import Share

@@ -1,13 +1,11 @@
 """REINFORCE with a leave-one-out baseline (Ahmadian et al. 2024; Allen and Ståblein, section 3.1)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import torch
 from annotated_types import Ge, Gt, Le
 
-from .base import BaseObjective, LossInputs, LossOutput, sequence_weight, spread
+from .base import BaseObjective, LossInputs, LossOutput, first_B, sequence_weight, spread
 
 Low = Annotated[float, Gt(0), Le(1)]
 High = Annotated[float, Ge(1)]
@@ -43,7 +41,7 @@ class RLOO(BaseObjective):
         weight_B, raw_B = sequence_weight(*scored, self.low, self.high, inputs.sequence_B)
         logp_B = (inputs.logps_BT * inputs.mask_BT).sum(1)
         loss = -(weight_B * inputs.advantages_B * logp_B).sum() / (inputs.sequences or 1.0)
-        trained_B = inputs.first_B
+        trained_B = first_B(inputs.mask_BT, inputs.sequence_B)
         clamped = ((raw_B != weight_B) & trained_B).sum()
         return LossOutput(
             loss, {"importance_weight": (raw_B * trained_B).sum(), "importance_clamped": clamped.to(raw_B.dtype)}

@@ -16,7 +16,7 @@ PROPOSERS: Registry[Any] = Registry(
         "targets": "countdown_selfplay.proposers.targets:Targets",
         "stp": "countdown_selfplay.proposers.targets:STP",
         "tiers": "countdown_selfplay.proposers.tiers:Tiers",
-        "mutation": "countdown_selfplay.proposers.symbolic:Mutation",
+        "mutation": "countdown_selfplay.proposers.symbolic.refresh:Mutation",
         "ucb": "countdown_selfplay.proposers.symbolic.bandits:UCB",
         "thompson": "countdown_selfplay.proposers.symbolic.bandits:Thompson",
         "factorized": "countdown_selfplay.proposers.symbolic.factorized:Factorized",
@@ -33,9 +33,11 @@ def make_proposer(name: str, arguments: dict[str, Any] | None = None) -> Propose
     return PROPOSERS.make(name, arguments)
 
 
-def proposer_class(name: str) -> Any:
-    """Return the class of a proposer by name. Raises UnknownNameError, which suggests the nearest name."""
-    return PROPOSERS.load(name)
+def unsupported(part: str, domain: Any, lacks: str, cure: str) -> ConfigError:
+    """Return the refusal of a domain that lacks methods (contract/domain.py) which a part of the game needs."""
+    return ConfigError(
+        f"{part} needs a domain with {lacks} (contract/domain.py), and {type(domain).__name__} has none; {cure}."
+    )
 
 
 def check_proposer(what: str, proposer: Any, players: Mapping[str, Sequence[str]], domain: Any = None) -> None:
@@ -44,12 +46,9 @@ def check_proposer(what: str, proposer: Any, players: Mapping[str, Sequence[str]
     check_part(what, proposer, BaseProposer, ("propose",))
     for kind in proposer.needs:
         if not players.get(kind):
-            raise ConfigError(
-                f"{what} needs a {kind}, and this run has none; give `roles.{kind}` at least 1 player, or choose "
-                "another proposer."
-            )
+            raise ConfigError(f"{what} needs a {kind}; give `roles.{kind}` a player, or choose another proposer.")
     if domain is not None:
         proposer.check(players, domain)
 
 
-__all__ = ["PROPOSERS", "BaseProposer", "Proposal", "Proposer", "check_proposer", "make_proposer", "proposer_class"]
+__all__ = ["PROPOSERS", "BaseProposer", "Proposal", "Proposer", "check_proposer", "make_proposer", "unsupported"]

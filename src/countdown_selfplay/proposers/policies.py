@@ -5,17 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from ..contract.game import BaseProposer, Outcome, Proposal
-from ..contract.metric import SHARE, Metric, Panel
+from ..contract.metric import Metric
 from ..contract.round import Rollout, Round, Turn
 from ..curriculum.admission import examine
-from ..errors import ConfigError
-
-REPAIRED = Metric(
-    "proposer/repaired_rate",
-    "Share of all proposals that were in range and not known to be solvable, and are played with a planted target "
-    "(policies with `repair`). In moves nobody asks whether a proposal is solvable: all that are in range.",
-    panel=Panel("Repaired proposals", SHARE, "Curriculum", "share"),
-)
+from . import unsupported
+from .metrics import REPAIRED
 
 
 class Policies(BaseProposer):
@@ -37,10 +31,7 @@ class Policies(BaseProposer):
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
         """Raise ConfigError if `repair` is set and the domain has no `repaired`."""
         if self.repair and domain.repaired is None:
-            raise ConfigError(
-                f"`repair` (true) of policies gives a proposal another target, and the domain {type(domain).__name__} "
-                "has no `repaired` (contract/domain.py); leave it out, or play Countdown."
-            )
+            raise unsupported("`repair` (true) of policies", domain, "`repaired`", "leave it out, or play Countdown")
 
     def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
         """Return one request per group of samples, in order, as keyword arguments of the domain's `propose_row`."""
@@ -58,12 +49,10 @@ class Policies(BaseProposer):
             self.rollouts[player] = rollout
             self.own[player] = [group * rollout.n + i for group in mine for i in range(rollout.n)]
             repeated = [ask for ask in requests for _ in range(rollout.n)]
-            examined = drawn(round, examine(round.domain, rollout.texts, repeated, player), player)
+            examined = _drawn(round, examine(round.domain, rollout.texts, repeated, player), player)
             if self.repair:
-                examined = [
-                    _repaired(round, proposal, place)
-                    for proposal, place in zip(examined, self.own[player], strict=True)
-                ]
+                places = self.own[player]
+                examined = [_repaired(round, p, place) for p, place in zip(examined, places, strict=True)]
             proposals += round.gather(examined)
         if self.repair and proposals:
             self.repaired_rate = sum(bool(p.facts.get("repaired")) for p in proposals) / len(proposals)
@@ -83,22 +72,18 @@ class Policies(BaseProposer):
         return {} if self.repaired_rate is None else {REPAIRED.name: self.repaired_rate}
 
 
-def drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposal]:
+def _drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposal]:
     """Give each playable proposal a problem of its levels (`domain.drawn`), or the reason "not_made" without one."""
-    good = [i for i, proposal in enumerate(proposals) if proposal.reason == "ok"]
+    drawn = list(proposals)
+    good = [i for i, proposal in enumerate(drawn) if proposal.reason == "ok"]
     if round.domain.drawn is None or not good:
-        return list(proposals)
+        return drawn
     seed = round.seed("drawn", by, round.rank)
-    made = round.domain.drawn([proposals[i].problem for i in good], seed, round.held_out)
-    by_index = dict(zip(good, made, strict=True))
-    return [
-        proposal
-        if i not in by_index
-        else replace(proposal, reason="not_made")
-        if by_index[i] is None
-        else replace(proposal, problem=by_index[i])
-        for i, proposal in enumerate(proposals)
-    ]
+    made = round.domain.drawn([drawn[i].problem for i in good], seed, round.held_out)
+    for i, problem in zip(good, made, strict=True):
+        change: dict[str, Any] = {"reason": "not_made"} if problem is None else {"problem": problem}
+        drawn[i] = replace(drawn[i], **change)
+    return drawn
 
 
 def _repaired(round: Round, proposal: Proposal, place: int) -> Proposal:

@@ -9,28 +9,14 @@ import numpy as np
 from annotated_types import MinLen
 
 from ..contract.game import BaseProposer, Outcome, Proposal
-from ..contract.metric import Metric, Panel
+from ..contract.metric import Metric
 from ..contract.round import Round, Turn, from_main
 from ..errors import ConfigError, GameError
 from ..registry import Amount, Share
+from . import unsupported
+from .metrics import RUNGS
 
 RungList = Annotated[Sequence[int], MinLen(1)]
-
-RUNGS = (
-    Metric(
-        "proposer/rung_mean",
-        "Mean rung of the round's proposals (Countdown: numbers in a problem). A curriculum that climbs raises it; "
-        "uniform rungs keep it at the middle of the range.",
-        panel=Panel("Mean rung of the proposals", (), "Curriculum", "rung"),
-    ),
-    Metric(
-        "proposer/value_<rung>",
-        "What the proposer thinks of a rung, after the round. bandit_rungs: running mean of the unbiased p(1 - p), at "
-        "most 1/4 in the mean; ucb_rungs, thompson_rungs: mean of 4p(1 - p) over its pulls, in [0, 1]; oracle_rungs: "
-        "the solve rate that was measured apart (half), or the gain of the table (gain).",
-        panel=Panel("What the proposer thinks of a rung", (0,), "Curriculum", "rung <rung>"),
-    ),
-)
 
 
 class Heard(NamedTuple):
@@ -81,18 +67,16 @@ class Rungs(BaseProposer):
         """Raise ConfigError for a conjecturer, which would be unused, and for a domain without these rungs."""
         if players.get("conjecturer"):
             raise ConfigError(
-                f"`proposer` ({type(self).__name__}) takes its problems from the domain, and the conjecturer would "
-                "write none; set `roles.conjecturer.players` to 0, or take the proposer policies."
+                f"`proposer` ({type(self).__name__}) needs no conjecturer; set `roles.conjecturer.players` to 0, or "
+                "take the proposer policies."
             )
         self.known(domain)
 
     def known(self, domain: Any) -> list[int]:
         """Return the rungs to play. Raises ConfigError if the domain lacks one of them."""
         if domain.random_of_rung is None:
-            raise ConfigError(
-                f"`proposer` ({type(self).__name__}) plays rungs, and the domain {type(domain).__name__} has none; "
-                "give it `rungs`, `rung` and `random_of_rung` (contract/domain.py), or take another proposer."
-            )
+            lacks = "`rungs`, `rung` and `random_of_rung`"
+            raise unsupported(f"`proposer` ({type(self).__name__})", domain, lacks, "take another proposer")
         there = list(domain.rungs)
         outside = [rung for rung in self.rungs or () if rung not in there]
         if outside:
@@ -106,18 +90,22 @@ class Rungs(BaseProposer):
         """Return the number of problems per round."""
         return int(self.share * round.slots("prover") + 0.5)
 
-    def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
-        rungs = self.known(round.domain)
-        slots = self.count(round)
-        chosen = [int(r) for r in from_main(round, np.asarray(self.choose(round, rungs, slots)))]
-        made = {
+    def made(self, round: Round) -> list[tuple[int, Any]]:
+        """Return the rung and the problem of each slot; the problem is None if the rung has too few."""
+        chosen = self.choose(round, self.known(round.domain), self.count(round))
+        rungs = [int(rung) for rung in from_main(round, np.asarray(chosen))]
+        problems = {
             rung: iter(round.domain.random_of_rung(count, rung, round.seed("problems", rung), round.held_out))
-            for rung, count in sorted(Counter(chosen).items())
+            for rung, count in sorted(Counter(rungs).items())
         }
-        problems = [next(made[rung], None) for rung in chosen]  # a small rung may have fewer problems
-        self.slot_of = [slot for slot, problem in enumerate(problems) if problem is not None]
-        self.played = {"proposer/rung_mean": float(np.mean([chosen[i] for i in self.slot_of]))} if self.slot_of else {}
-        return [Proposal(problems[slot], request={"rung": chosen[slot]}) for slot in self.slot_of]
+        return [(rung, next(problems[rung], None)) for rung in rungs]
+
+    def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
+        made = self.made(round)
+        self.slot_of = [slot for slot, (_, problem) in enumerate(made) if problem is not None]
+        found = [made[slot] for slot in self.slot_of]
+        self.played = {"proposer/rung_mean": float(np.mean([rung for rung, _ in found]))} if found else {}
+        return [Proposal(problem, request={"rung": rung}) for rung, problem in found]
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         rate_P = outcome.correct_MPG.mean((0, 2))
@@ -164,10 +152,7 @@ class BanditRungs(Rungs):
 
     def weights(self, round: Round, rungs: Sequence[int]) -> Sequence[float]:
         if round.group(round.players("prover")[0]) * len(round.players("prover")) < 2:
-            raise GameError(
-                "bandit_rungs learns from p(1 - p), which is 0 of a single answer to each problem; set the prover's "
-                "num_generations to at least 2."
-            )
+            raise GameError("bandit_rungs learns from p(1 - p); set the prover's num_generations to at least 2.")
         self.mean = {rung: self.mean.get(rung, self.start) for rung in rungs}
         worth = [self.mean[rung] ** self.power for rung in rungs]
         total = sum(worth)
@@ -203,18 +188,10 @@ class UniformTexts(Rungs):
 
     def known(self, domain: Any) -> list[int]:
         if domain.random_text is None or domain.rung is None:
-            raise ConfigError(
-                f"`proposer` (uniform_texts) draws problems without a solution, and the domain "
-                f"{type(domain).__name__} has no `random_text` and `rung` (contract/domain.py); give it "
-                "both, or take uniform_rungs."
-            )
+            raise unsupported("`proposer` (uniform_texts)", domain, "`random_text` and `rung`", "take uniform_rungs")
         return []
 
-    def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
+    def made(self, round: Round) -> list[tuple[int, Any]]:
         self.known(round.domain)
-        slots = self.count(round)
-        problems = round.domain.random_text(slots, round.seed("texts"), round.held_out)
-        rungs = [round.domain.rung(problem) for problem in problems]
-        self.slot_of = list(range(len(problems)))
-        self.played = {"proposer/rung_mean": float(np.mean(rungs))} if rungs else {}
-        return [Proposal(problem, request={"rung": rung}) for problem, rung in zip(problems, rungs, strict=True)]
+        problems = round.domain.random_text(self.count(round), round.seed("texts"), round.held_out)
+        return [(round.domain.rung(problem), problem) for problem in problems]

@@ -1,25 +1,35 @@
 """Self-guided self-play (SGS): a fixed set of targets, and proposals of steps towards unsolved ones."""
 
+import copy
 import logging
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
 
+from ..contract.domain import in_moves
 from ..contract.game import Outcome, Proposal
 from ..contract.round import Round, Turn
 from ..errors import ConfigError, DataError
 from ..registry import Count
+from . import unsupported
+from .metrics import BINS, LAST_SOLVED, STORIES, TARGETS
 from .policies import Policies
-from .targets_metrics import BINS, LAST_SOLVED, METRICS, STORIES, forms
 
 logger = logging.getLogger(__name__)
 
+_STATE = ("known", "solved", "history", "presolve", "stories", "waiting", "aside", "mastered")
+"""Attributes of Targets that a checkpoint holds, beside the attempted targets."""
+
 TRAINABLE = 0.5
 """Largest solve rate at which a solved synthetic problem is trained on (REINFORCE^1/2)."""
+
+DEEP = 3
+"""Smallest depth of a solution tree of a complex problem, as in the rubric (countdown/guide.py)."""
 
 COPY = "copies_target"
 """Reason for refusing a proposal that is a target."""
@@ -40,7 +50,7 @@ class Targets(Policies):
     SGS) it gets the same number of requests for any problem."""
 
     needs: Sequence[str] = ()
-    metrics = METRICS
+    metrics = TARGETS
     chooses_targets = True
     shows: Sequence[str] = ("target",)
     """Arguments of the domain's `propose_row` that hold the problem shown to the conjecturer."""
@@ -68,11 +78,8 @@ class Targets(Policies):
         """Raise ConfigError for a domain whose `propose_row` cannot show the target."""
         if players.get("conjecturer") and not _takes(domain.propose_row, self.shows):
             shown = " and ".join(f"`{name}`" for name in self.shows)
-            raise ConfigError(
-                f"`proposer` ({type(self).__name__}) shows the conjecturer a problem, and the domain "
-                f"{type(domain).__name__} has no `propose_row` with {shown} (contract/domain.py); set "
-                "`conjecturer_players` to 0 to play the targets alone."
-            )
+            cure = "set `conjecturer_players` to 0 to play the targets alone"
+            raise unsupported(f"`proposer` ({type(self).__name__})", domain, f"`propose_row` of {shown}", cure)
 
     # -- played problems ---------------------------------------------------------------------------------------------
 
@@ -81,10 +88,7 @@ class Targets(Policies):
             self._begin(round)
         count = len(self.known) if self.batch is None else min(self.batch, len(self.known))
         self._refuse_small(round, count)
-        if count == len(self.known):
-            self.chosen = list(self.known)
-        else:
-            self.chosen = self._next(round, count)
+        self.chosen = list(self.known) if count == len(self.known) else self._next(round, count)
         self.added = []
         return [self.problems[key] for key in self.chosen]
 
@@ -99,37 +103,35 @@ class Targets(Policies):
         return round.group(players[0]) if players else 0
 
     def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """Return one request for each unsolved target of the round; several players alternate."""
         players = round.players("conjecturer")
-        unsolved = [key for key in self.chosen if key not in self.solved]
-        targets = unsolved[players.index(player) :: len(players)]
-        return [{"target": self.problems[key] if self.conditioned else None} for key in targets]
+        return self.requests(round)[players.index(player) :: len(players)]  # several players alternate
+
+    def requests(self, round: Round) -> list[Mapping[str, Any]]:
+        """Return one request for each unsolved target of the round."""
+        unsolved = [self.problems[key] for key in self.chosen if key not in self.solved]
+        return [{"target": problem if self.conditioned else None} for problem in unsolved]
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
         proposals = super().propose(round, anchors)
         copied = [p.reason == "ok" and round.domain.key(p.problem) in self.problems for p in proposals]
         self.copied = sum(copied) / len(proposals) if proposals else None
-        return [replace(p, reason=COPY) if copy else p for p, copy in zip(proposals, copied, strict=True)]
+        return [replace(p, reason=COPY) if same else p for p, same in zip(proposals, copied, strict=True)]
 
     def _begin(self, round: Round) -> None:
         """Read the target set, which may differ from that of the checkpoint if the user allowed it."""
         problems = {round.domain.key(problem): problem for problem in round.dataset()}
         check = round.domain.check  # domains without proposals may lack it
         checked = [] if check is None else check(list(problems.values()), [None] * len(problems))
-        bad = [key for key, one in zip(problems, checked, strict=False) if one.reason == "unsolvable"]
-        self.problems = {key: problem for key, problem in problems.items() if key not in set(bad)}
-        self.aside = bad
+        self.aside = [key for key, one in zip(problems, checked, strict=False) if one.reason == "unsolvable"]
+        self.problems = {key: problem for key, problem in problems.items() if key not in set(self.aside)}
         if not self.problems:
-            raise DataError(
-                f"The target set is empty: none of the {len(problems)} problems of the data set is solvable."
-            )
-        if bad and round.rank == 0:
-            logger.warning(
-                "%d of %d targets have no solution and are set aside: %s", len(bad), len(problems), _few(bad)
-            )
+            raise DataError(f"The target set is empty: of {len(problems)} problems of the data set none is solvable.")
+        if self.aside and round.rank == 0:
+            message = "%d of %d targets have no solution and are set aside: %s"
+            logger.warning(message, len(self.aside), len(problems), _few(self.aside))
         if self.known and round.rank == 0 and (difference := _difference(self.known, list(self.problems))):
             logger.warning("The target set has changed: %s", difference)
-        self.known, self.form = list(self.problems), forms(round.domain, list(self.problems.values()), "targets/set")
+        self.known, self.form = list(self.problems), _forms(round.domain, list(self.problems.values()), "targets/set")
         self.waiting = [key for key in self.waiting if key in self.problems]
         self.solved = {key: at for key, at in self.solved.items() if key in self.problems}
         self.attempted &= self.problems.keys()
@@ -152,14 +154,14 @@ class Targets(Policies):
         written = round.slots("conjecturer") * len(round.players("conjecturer"))
         if count + synthetic > slots:
             raise ConfigError(
-                f"A round of the proposer targets has {count} targets and up to {synthetic} synthetic problems, and "
-                f"`problems_per_round` is {slots}; raise it to {count + synthetic}, or set `batch` in proposer_kwargs "
-                f"to {max(1, slots * count // (count + synthetic))}."
+                f"A round has {count} targets and up to {synthetic} synthetic problems, and `problems_per_round` is "
+                f"{slots}; raise it to {count + synthetic}, or set `batch` in proposer_kwargs to "
+                f"{max(1, slots * count // (count + synthetic))}."
             )
         if written and synthetic > written:
             raise ConfigError(
-                f"A round of the proposer targets has up to {synthetic} synthetic problems, and the conjecturers "
-                f"write {written}; raise `proposals_per_round`, or set a smaller `batch` in proposer_kwargs."
+                f"A round has up to {synthetic} synthetic problems, and the conjecturers write {written}; raise "
+                "`proposals_per_round`, or set a smaller `batch` in proposer_kwargs."
             )
 
     # -- results ----------------------------------------------------------------------------------------------------
@@ -187,13 +189,14 @@ class Targets(Policies):
             logger.warning(message, len(self.known), round.index + 1)
         rates = {key: rate for i, (key, rate) in enumerate(zip(keys, rate_P, strict=True)) if i not in played}
         self._report_mastered(round, {key: rate for key, rate in rates.items() if key in self.problems})
-        attempted = {key: rate > 0 for key, rate in rates.items()}
-        proposed = len(outcome.proposals)
-        trainable = int(trainable_P[sorted(played)].sum()) if self.per_target(round) else None
-        hits = [attempted[key] for key in [*self.chosen, *self.added] if key in attempted]
-        self.values = self._measured(len(new), hits, trainable, proposed)
+        hits = [rates[key] > 0 for key in [*self.chosen, *self.added] if key in rates]
+        self.values = self._measured(len(new), hits)
+        if self.per_target(round):
+            self.values["targets/trainable"] = int(trainable_P[sorted(played)].sum())
+        if outcome.proposals:
+            self.values["targets/asked"] = len(outcome.proposals)
         made = [problem for i, problem in enumerate(outcome.problems) if i in played]
-        self.values |= self.form | forms(round.domain, made, "targets/problem") if made else {}
+        self.values |= self.form | _forms(round.domain, made, "targets/problem") if made else {}
         return turns
 
     def _report_mastered(self, round: Round, rates: Mapping[str, float]) -> None:
@@ -210,8 +213,8 @@ class Targets(Policies):
             )
             logger.warning(message, len(mastered), len(first), round.index + 1, _few(mastered))
 
-    def _measured(self, new: int, hits: list[bool], trainable: int | None, proposed: int) -> dict[str, float]:
-        """Return the metrics. hits: whether each attempted target was solved. proposed: number of proposals."""
+    def _measured(self, new: int, hits: list[bool]) -> dict[str, float]:
+        """Return the metrics of the targets. hits: whether each attempted target was solved."""
         values: dict[str, float] = {
             "targets/solve_rate": len(self.solved) / len(self.known),
             "targets/unsolved": len(self.known) - len(self.solved),
@@ -220,13 +223,13 @@ class Targets(Policies):
             "targets/set_aside": len(self.aside),
             "targets/mastered": len(self.mastered),
         }
-        values |= {"targets/pass_at_n": sum(hits) / len(hits)} if hits else {}
-        values |= {"targets/trainable": trainable} if trainable is not None else {}
-        values |= {"targets/asked": proposed} if proposed else {}
-        values |= {"targets/copied": self.copied} if self.copied is not None else {}
+        if hits:
+            values["targets/pass_at_n"] = sum(hits) / len(hits)
+        if self.copied is not None:
+            values["targets/copied"] = self.copied
         if self.presolve:
-            means = np.mean(self.presolve, axis=0)
-            values |= {f"targets/presolve_{k}": float(mean) for k, mean in enumerate(means)}
+            means = np.mean(self.presolve, axis=0).tolist()
+            values |= {f"targets/presolve_{k}": mean for k, mean in enumerate(means)}
         return values
 
     def _helped(self, round: Round, outcome: Outcome, trainable_P: np.ndarray) -> dict[str, bool]:
@@ -235,9 +238,8 @@ class Targets(Policies):
             return {}
         helped = dict.fromkeys((key for key in self.chosen if key not in self.solved), False)
         for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):
-            target = _target(proposal)
-            if target is not None and index is not None and trainable_P[index]:
-                helped[round.domain.key(target)] = True
+            if proposal.request["target"] is not None and index is not None and trainable_P[index]:
+                helped[round.domain.key(proposal.request["target"])] = True
         return helped
 
     def logged(self) -> dict[str, float]:
@@ -248,25 +250,13 @@ class Targets(Policies):
         return {STORIES: {"solved": self.stories, "aside": self.aside}}
 
     def state_dict(self) -> dict[str, Any]:
-        return {
-            "known": self.known,
-            "solved": self.solved,
-            "history": self.history,
-            "presolve": self.presolve,
-            "stories": self.stories,
-            "waiting": self.waiting,
-            "aside": self.aside,
-            "attempted": [key for key in self.known if key in self.attempted],
-            "mastered": self.mastered,
-        }
+        attempted = [key for key in self.known if key in self.attempted]
+        return {**{name: copy.deepcopy(getattr(self, name)) for name in _STATE}, "attempted": attempted}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.problems = {}
-        self.known, self.waiting = list(state["known"]), list(state["waiting"])
-        self.solved, self.history = dict(state["solved"]), dict(state["history"])
-        self.presolve = [list(bins) for bins in state["presolve"]]
-        self.stories = [list(story) for story in state["stories"]]
-        self.aside, self.mastered = list(state["aside"]), list(state["mastered"])
+        for name in _STATE:
+            setattr(self, name, copy.deepcopy(state[name]))
         self.attempted = set(state["attempted"])
 
     @staticmethod
@@ -294,15 +284,12 @@ class STP(Targets):
         super().__init__(batch)
         self.answers: dict[str, str] = {}
 
-    def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """Return one request for each unsolved target of the round, once one is solved; several players alternate."""
-        players = round.players("conjecturer")
-        wanted = len([key for key in self.chosen if key not in self.solved])
+    def requests(self, round: Round) -> list[Mapping[str, Any]]:
+        """Return one request for each unsolved target of the round, once one is solved."""
         shown = [key for key in self.known if key in self.answers]
         random.Random(round.seed("stp")).shuffle(shown)
-        turns = [shown[i % len(shown)] for i in range(wanted)] if shown else []
-        targets = turns[players.index(player) :: len(players)]
-        return [{"variant_of": self.problems[key], "solution": self.answers[key]} for key in targets]
+        turns = islice(cycle(shown), sum(key not in self.solved for key in self.chosen))
+        return [{"variant_of": self.problems[key], "solution": self.answers[key]} for key in turns]
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         turns = super().learn(round, outcome)
@@ -331,10 +318,6 @@ def _takes(propose_row: Any, shown: Sequence[str]) -> bool:
         return False
 
 
-def _target(proposal: Proposal) -> Any:
-    return proposal.request.get("target") if isinstance(proposal.request, Mapping) else None
-
-
 def _difference(there: Sequence[str], here: Sequence[str]) -> str:
     """Describe which targets were added and removed; "" if they are the same."""
     new = [key for key in here if key not in set(there)]
@@ -344,3 +327,17 @@ def _difference(there: Sequence[str], here: Sequence[str]) -> str:
 
 def _few(keys: Sequence[str]) -> str:
     return ", ".join(keys[:3]) + (", ..." if len(keys) > 3 else "") if keys else "none"
+
+
+def _forms(domain: Any, problems: Sequence[Any], prefix: str) -> dict[str, float]:
+    """Return mean size and share of complex problems as `<prefix>_size` and `<prefix>_complex`; {} without a problem,
+    and for a domain without such features. In moves only the mean rung. An unsolvable problem is complex."""
+    if problems and in_moves(domain):  # complexity is defined by whole solutions, and needs a solver
+        return {f"{prefix}_size": float(np.mean([domain.rung(problem) for problem in problems]))}
+    names = [] if domain.mutations is None else list(domain.mutations.feature_names)
+    if not problems or not {"operands", "depth_min", "needs_fraction"} <= set(names):
+        return {}
+    found_PF = domain.mutations.features(problems)
+    size_P, depth_P, fraction_P = (found_PF[:, names.index(n)] for n in ("operands", "depth_min", "needs_fraction"))
+    complex_P = np.isnan(depth_P) | (depth_P >= DEEP) | (fraction_P == 1)
+    return {f"{prefix}_size": float(size_P.mean()), f"{prefix}_complex": float(complex_P.mean())}

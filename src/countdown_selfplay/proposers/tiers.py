@@ -1,73 +1,38 @@
 """Pool of conjecturers, one per tier of difficulty (Multimodal LLM Self-Play)."""
 
+import copy
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
+from random import Random
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from annotated_types import Ge, MinLen
 
+from ..contract.domain import in_moves
 from ..contract.game import Outcome, Proposal
-from ..contract.metric import SHARE, Metric, Panel
 from ..contract.round import Round, Turn
+from ..countdown import Problem
+from ..countdown.domain import CountdownDomain
 from ..data.jsonl import json_file
 from ..errors import CheckpointError, ConfigError
 from ..registry import Count, Share
+from . import unsupported
+from .metrics import TIERS
 from .policies import Policies
-from .tier_supplement import supplement
-
-Axis = Literal["operands", "rung"]
 
 TIER_CONFIG = "tier_config.json"
 
-TIERS = (
-    Metric(
-        "valid_conjecture_rate",
-        "Share of all conjecturers' texts that hold a problem (Multimodal LLM Self-Play's name): "
-        "`<conjecturer>/parseable_rate` over all of them. It rose from .30 to .56 in the paper.",
-        panel=Panel("Valid conjectures", SHARE, "Pool", "share"),
-    ),
-    Metric(
-        "tier_<k>_operand_count",
-        "Operands that tier k requests after the round (Multimodal LLM Self-Play's name). It follows the provers up; "
-        "a tier that alternates every round is between two rungs: `window` and `hysteresis` stabilise it.",
-        panel=Panel("Operands of tier <k>", (), "Pool", "operands"),
-    ),
-    Metric(
-        "tier_<k>_rung",
-        "Rung of tier k on its ladder after the round; 0 is the easiest rung.",
-        panel=Panel("Rungs of the tiers", (0,), "Pool", "tier <k>"),
-    ),
-    Metric(
-        "tier_<k>_supplement",
-        "Problems made by a rule in the round, because the tier's conjecturer wrote fewer than `min_valid` that may "
-        "be played. 0 is good; at `min_valid` the conjecturer writes none.",
-        panel=Panel("Problems made by a rule", (0,), "Pool", "tier <k>"),
-    ),
-    Metric(
-        "prover_pass_rate_tier_<k>",
-        "Mean p over the problems of tier k, those made by a rule included (Multimodal LLM Self-Play's name); absent "
-        "in a round without any. Above `high` the tier becomes harder, below `low` easier.",
-        panel=Panel("Pass rate of tier <k>", SHARE, "Pool", "pass rate"),
-    ),
-    Metric(
-        "mean_prover_pass_rate",
-        "Mean p over the problems of all tiers (Multimodal LLM Self-Play's name): `round/solve_rate_mean`, from .16 "
-        "to .50 in the paper. Not comparable between rounds with other tiers.",
-        panel=Panel("Mean pass rate", SHARE, "Pool", "pass rate"),
-    ),
-    Metric(
-        "copied_example_rate",
-        "Share of all conjecturers' texts that copy a worked example of the prompt; they are refused. High in early "
-        "rounds in Multimodal LLM Self-Play, until its prompt forbade it.",
-        healthy=(0.0, 0.1),
-        cure="Ask in words without worked examples, or raise the conjecturers' temperature.",
-        panel=Panel("Copied examples", SHARE, "Pool", "share"),
-        subject="share of texts that copy a worked example",
-    ),
-)
+_LOW, _HIGH = 1, 12
+"""Range of the numbers of problems made by the rule (Multimodal LLM Self-Play)."""
 
+_PATIENCE = 10_000
+"""Number of consecutive draws without a new problem after which the supplement ends."""
+
+_APPLY = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 LONGEST_WINDOW = 8
 """With hysteresis: largest window as a multiple of the initial one."""
@@ -97,14 +62,10 @@ class TierTracker:
 
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 1:
-            raise ConfigError(
-                f"`low` ({self.low}) and `high` ({self.high}) of the tiers must satisfy 0 <= low < high <= 1: a tier "
-                "goes down below the first and up above the second; Multimodal LLM Self-Play uses 0.2 and 0.7."
-            )
-        count = len(self.rungs)
-        self.rates = self.rates or [[] for _ in range(count)]
-        self.windows = self.windows or [self.window] * count
-        self.last_moves = self.last_moves or [0] * count
+            raise ConfigError(f"`low` ({self.low}) and `high` ({self.high}) must satisfy 0 <= low < high <= 1.")
+        self.rates = self.rates or [[] for _ in self.rungs]
+        self.windows = self.windows or [self.window] * len(self.rungs)
+        self.last_moves = self.last_moves or [0] * len(self.rungs)
 
     def observe(self, rates: Sequence[float | None]) -> list[int]:
         """Add the mean pass rate of each tier, or None; return each tier's move: 1, -1 or 0."""
@@ -126,12 +87,11 @@ class TierTracker:
         return move
 
     def state_dict(self) -> dict[str, Any]:
-        names = ("rungs", "rates", "windows", "last_moves")
-        return {name: [list(v) if isinstance(v, list) else v for v in getattr(self, name)] for name in names}
+        return {name: copy.deepcopy(getattr(self, name)) for name in ("rungs", "rates", "windows", "last_moves")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.rungs, self.windows = list(state["rungs"]), list(state["windows"])
-        self.rates, self.last_moves = [list(seen) for seen in state["rates"]], list(state["last_moves"])
+        for name in ("rungs", "rates", "windows", "last_moves"):
+            setattr(self, name, copy.deepcopy(state[name]))
 
 
 class Tiers(Policies):
@@ -162,7 +122,7 @@ class Tiers(Policies):
         ceiling: Count = 6,
         window: Count = 1,
         hysteresis: bool = False,
-        axis: Axis = "operands",
+        axis: Literal["operands", "rung"] = "operands",
         levels: Annotated[list[int], MinLen(1)] | None = None,
         or_more: bool = True,
         min_valid: Annotated[int, Ge(0)] = 6,
@@ -181,8 +141,7 @@ class Tiers(Policies):
         if len(start) > len(self.names):
             raise ConfigError(
                 f"`start` ({start}) of the tiers has {len(start)} tiers and there are {len(self.names)} rungs "
-                f"({self.names}, {axis}); tiers may meet on a rung when they move, but each needs a separate one: "
-                "raise `ceiling`, list more `levels`, or have fewer tiers."
+                f"({self.names}, {axis}); raise `ceiling`, list more `levels`, or have fewer tiers."
             )
         rungs = [self.names.index(value) for value in start]
         self.tracker = TierTracker(rungs, len(self.names) - 1, low, high, window, hysteresis)
@@ -204,8 +163,8 @@ class Tiers(Policies):
             )
         if not conjecturers and not self.min_valid:
             raise ConfigError(
-                "`proposer` (tiers) has neither a conjecturer nor a `min_valid`, so that nobody makes problems; set "
-                "`roles.conjecturer.players` or `proposer_kwargs.min_valid`."
+                "`proposer` (tiers) has neither a conjecturer nor a `min_valid`; set `roles.conjecturer.players` or "
+                "`proposer_kwargs.min_valid`."
             )
         known = None if domain.spec is None else domain.spec.operands
         for rung in self.ladder:
@@ -215,17 +174,16 @@ class Tiers(Policies):
                     "of that size; list it there, or move `floor` and `ceiling` of proposer_kwargs."
                 )
             if "rung" in rung and (domain.random_of_rung is None or rung["rung"] not in domain.rungs):
-                message = (
-                    f"rung {rung['rung']}, and the domain's rungs are {', '.join(map(str, domain.rungs)) or 'none'}"
+                there = ", ".join(map(str, domain.rungs)) or "none"
+                raise ConfigError(
+                    f"The tiers ask for rung {rung['rung']}, and the domain's rungs are {there}; list some in "
+                    "`levels`, or take another proposer."
                 )
-                raise ConfigError(f"The tiers ask for {message}; list some in `levels`, or take another proposer.")
             if "rung" in rung and not conjecturers:  # the rule makes these without a sample
                 continue
             if domain.propose_row is None or not domain.asks:
-                raise ConfigError(
-                    f"A tier asks for {rung}, and the domain {type(domain).__name__} asks for no proposals (`asks`, "
-                    "`propose_row`); set `axis` of proposer_kwargs to rung, with `levels`, if it has rungs."
-                )
+                cure = "set `axis` of proposer_kwargs to rung, with `levels`, if it has rungs"
+                raise unsupported(f"A tier that asks for {rung}", domain, "`asks` and `propose_row`", cure)
             try:
                 domain.propose_row(**{**domain.asks[0], **rung})
             except TypeError as error:
@@ -248,7 +206,11 @@ class Tiers(Policies):
         players = round.players("conjecturer")
         proposals = super().propose(round, anchors)
         self.tier_N = [players.index(str(p.by)) for p in proposals]
-        self.values = _of_texts(proposals)
+        self.values = {}
+        if proposals:
+            copied = sum(p.reason == "copied_example" for p in proposals)
+            self.values["valid_conjecture_rate"] = sum(p.problem is not None for p in proposals) / len(proposals)
+            self.values["copied_example_rate"] = copied / len(proposals)
         seen = frozenset(round.domain.key(p.problem) for p in proposals if p.problem is not None) | round.held_out
         bases = round.domain.asks or [{}]
         for tier in range(self.count):
@@ -297,20 +259,14 @@ class Tiers(Policies):
         there, here = (state["axis"], state["asks"]), (self.axis, self._asked(state["rungs"]))
         if there != here or len(state["rungs"]) != self.count:
             raise CheckpointError(
-                f"The tiers of the checkpoint are at {there[1]} (axis {there[0]}), which {self.count} tiers on the "
-                f"axis {here[0]} with the rungs {self.names} cannot take over; keep the number of "
-                "tiers and the `axis`, `levels`, `floor` and `ceiling` of that run."
+                f"The checkpoint's tiers are at {there[1]} (axis {there[0]}); this run has {self.count} tiers and the "
+                f"rungs {self.names} (axis {here[0]}); keep the number of tiers, `axis`, `levels`, `floor` and "
+                "`ceiling` of that run."
             )
         self.tracker.load_state_dict(state)
 
     def _asked(self, rungs: Sequence[int]) -> list[dict[str, Any] | None]:
         return [dict(self.ladder[rung]) if rung < len(self.ladder) else None for rung in rungs]
-
-
-def _of_texts(proposals: Sequence[Proposal]) -> dict[str, float]:
-    count, valid = len(proposals), sum(p.problem is not None for p in proposals)
-    copied = sum(p.reason == "copied_example" for p in proposals)
-    return {"valid_conjecture_rate": valid / count, "copied_example_rate": copied / count} if count else {}
 
 
 def _values(axis: str, floor: int, ceiling: int, levels: Sequence[int] | None) -> list[int]:
@@ -330,3 +286,38 @@ def _read(path: str, axis: str) -> list[Any]:
     if theirs != axis:
         raise ConfigError(f"'{path}' is of tiers on the axis {theirs}, and this run's `axis` is {axis}.")
     return tiers
+
+
+def supplement(domain: Any, request: Mapping[str, Any], count: int, seed: int, exclude: frozenset[str]) -> list[Any]:
+    """Return up to `count` distinct problems for a request, none with a key in `exclude` or held out, deterministic
+    given the arguments. Countdown: `operands` integers from 1 to 12 and a random operation after each, applied from
+    left to right, drawn again until the result is a positive integer and the problem in range, so that all are
+    solvable. Other domains draw random problems, of the requested rung if any; Countdown does so for a request without
+    a size, and in moves it plants them."""
+    if "rung" in request:
+        return list(domain.random_of_rung(count, request["rung"], seed, exclude))
+    if in_moves(domain) and domain.random_of_rung is not None and request.get("operands") in domain.rungs:
+        return list(domain.random_of_rung(count, request["operands"], seed, exclude))
+    if not isinstance(domain, CountdownDomain) or domain.answers == "moves" or "operands" not in request:
+        return list(domain.random(count, seed, exclude))
+    draws, taken, misses = Random(seed), set(exclude), 0
+    problems: list[Problem] = []
+    while len(problems) < count and misses < _PATIENCE:
+        problem = _draw(draws, request["operands"])
+        fits = problem is not None and domain.in_range(problem) and domain.as_asked(problem, **request)
+        if problem is None or not fits or problem.key in taken or domain.is_held_out(problem):
+            misses += 1
+            continue
+        problems.append(problem)
+        taken.add(problem.key)
+        misses = 0
+    return problems
+
+
+def _draw(draws: Random, operands: int) -> Problem | None:
+    """Draw a problem; None if the result is not a positive integer."""
+    numbers = [draws.randint(_LOW, _HIGH) for _ in range(operands)]
+    value = Fraction(numbers[0])
+    for number in numbers[1:]:
+        value = _APPLY[draws.choice("+-*/")](value, number)
+    return Problem(tuple(numbers), int(value)) if value > 0 and value.denominator == 1 else None

@@ -1,7 +1,5 @@
 """Interface of conjecturer rewards: pure functions of solve rates and of the round's context."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,7 +59,7 @@ class ConjecturerReward(Protocol):
 def takes_context(reward: Callable[..., Any]) -> bool:
     """Return True if `reward` is called as (solve_rate_P, ctx), False if as (solve_rate_P). A second argument is the
     context unless it has a default other than None. Raises ConfigError for a class or a callable of another form."""
-    name = getattr(reward, "__name__", type(reward).__name__)
+    name = _name(reward)
     if isinstance(reward, type):
         raise ConfigError(f"The conjecturer reward {name} is a class; pass an object of it, such as {name}().")
     if isinstance(reward, np.ufunc):
@@ -83,23 +81,27 @@ def takes_context(reward: Callable[..., Any]) -> bool:
 
 
 def called(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
-    """Call `reward`, with the context if it takes one; return a float array. Raises RewardError for other results."""
+    """Call `reward`, with the context if it takes one; return a float array. Raises RewardError unless it has one
+    number per solve rate."""
     returned = reward(solve_rate_P, ctx) if takes_context(reward) else reward(solve_rate_P)
     try:
-        return np.asarray(returned, dtype=float)
+        reward_P: np.ndarray | None = np.asarray(returned, dtype=float)
+        shown = f"shape {np.shape(returned)}"
     except (TypeError, ValueError):
-        name = getattr(reward, "__name__", type(reward).__name__)
+        reward_P, shown = None, f"{str(returned)[:80]!r}"
+    if reward_P is None or reward_P.shape != np.shape(solve_rate_P):  # NumPy would broadcast one value to all problems
         raise RewardError(
-            f"Conjecturer reward '{name}' returned {str(returned)[:80]!r}; it must return one number per problem."
-        ) from None
+            f"Conjecturer reward '{_name(reward)}' returned {shown} for {np.size(solve_rate_P)} solve rates; it must "
+            "return one number per problem."
+        )
+    return reward_P
 
 
 def problems_of(reward: str, solve_rate_P: np.ndarray, ctx: RewardContext) -> tuple[Problem, ...]:
     """Return the context's problems, () if unknown. Raises RewardError if known and not one per solve rate."""
     if ctx.problems and len(ctx.problems) != len(solve_rate_P):
         raise RewardError(
-            f"Conjecturer reward '{reward}' got {len(ctx.problems)} problems for {len(solve_rate_P)} solve rates; a "
-            "game must put one problem per solve rate into the RewardContext, or none."
+            f"Conjecturer reward '{reward}' got {len(ctx.problems)} problems for {len(solve_rate_P)} solve rates."
         )
     return ctx.problems
 
@@ -112,28 +114,27 @@ def tent(solve_rate_P: np.ndarray, peak: float, left: float, right: float) -> np
 
 def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
     """Return the values of `reward`, (P,). Raises RewardError unless it gives each problem a number up to +-1e12."""
-    name = _name(reward)
     reward_P = called(reward, solve_rate_P, ctx)
-    if reward_P.shape != solve_rate_P.shape:
-        raise RewardError(
-            f"Conjecturer reward '{name}' returned shape {reward_P.shape} for {solve_rate_P.shape[0]} solve rates; "
-            "it must return one reward per problem."
-        )
     bad = np.flatnonzero(~(np.abs(reward_P) <= LARGEST_REWARD))  # NaN is not <= anything
     if bad.size:
         row = int(bad[0])
         raise RewardError(
-            f"Conjecturer reward '{name}' returned {reward_P[row]} for problem {row} of the round (solve rate "
-            f"{solve_rate_P[row]:.3f}); rewards must be finite, and at most {LARGEST_REWARD:g} in size."
+            f"Conjecturer reward '{_name(reward)}' returned {reward_P[row]} for problem {row} of the round "
+            f"(solve rate {solve_rate_P[row]:.3f}); rewards must be finite, and at most {LARGEST_REWARD:g} in size."
         )
     return reward_P
+
+
+def refused(reward: Any, reason: str) -> float | None:
+    """Return `invalid_reward(reason)` of a reward, or None if the reward has no such method."""
+    hook = getattr(reward, "invalid_reward", None)
+    return None if hook is None else hook(reason)
 
 
 def refused_reward(reward: Callable[..., Any], reason: str, otherwise: float) -> float:
     """Return the reward of a proposal that was refused for `reason`: the result of `reward.invalid_reward`, or
     `otherwise` if that method is absent or returns None. Raises RewardError for a result that is not finite."""
-    hook = getattr(reward, "invalid_reward", None)
-    value = None if hook is None else hook(reason)
+    value = refused(reward, reason)
     if value is None:
         return otherwise
     if not abs(value) <= LARGEST_REWARD:

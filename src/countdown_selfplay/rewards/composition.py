@@ -13,9 +13,9 @@ from typing import cast
 
 import numpy as np
 
-from ..errors import ConfigError, RewardError
+from ..errors import ConfigError
 from ..options import is_number
-from .base import UNKNOWN, ConjecturerReward, RewardContext, called, takes_context
+from .base import UNKNOWN, ConjecturerReward, RewardContext, called, refused, takes_context
 
 Part = ConjecturerReward | float
 
@@ -62,10 +62,7 @@ class Sum(Composable):
         _check_parts("sum", self.terms)
         weights = [1.0] * len(self.terms) if self.weights is None else list(self.weights)
         if len(weights) != len(self.terms) or not all(map(is_number, weights)):
-            raise ConfigError(
-                f"Conjecturer reward 'sum' got the weights {weights} for {len(self.terms)} terms; give each term a "
-                "finite number."
-            )
+            raise ConfigError(f"Conjecturer reward 'sum' needs a finite number for each term, got weights {weights}.")
         object.__setattr__(self, "weights", tuple(weights))
 
     def _pairs(self) -> list[tuple[Part, float]]:
@@ -127,23 +124,10 @@ class Clip(Composable):
         return None if value is None else min(max(value, self.low), self.high)
 
 
-def refused(reward: Part, reason: str) -> float | None:
-    """Return `invalid_reward(reason)` of a reward, or None if the reward has no such method."""
-    hook = getattr(reward, "invalid_reward", None)
-    return None if hook is None else hook(reason)
-
-
 def _values(part: Part, solve_rate_P: np.ndarray, ctx: RewardContext | None) -> np.ndarray:
     if not callable(part):
         return np.full(solve_rate_P.shape, float(part))
-    reward_P = called(part, solve_rate_P, UNKNOWN if ctx is None else ctx)
-    if reward_P.shape != solve_rate_P.shape:  # NumPy would silently broadcast one value to all problems
-        name = getattr(part, "__name__", type(part).__name__)
-        raise RewardError(
-            f"Conjecturer reward '{name}', a part of a composed one, returned shape {reward_P.shape} for "
-            f"{solve_rate_P.size} solve rates; it must return one reward per problem."
-        )
-    return reward_P
+    return called(part, solve_rate_P, UNKNOWN if ctx is None else ctx)
 
 
 def _check_parts(kind: str, parts: Sequence[Part]) -> None:

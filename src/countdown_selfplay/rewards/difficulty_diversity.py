@@ -1,7 +1,5 @@
 """Reward for difficulty and diversity (Task Difficulty and Diversity, section 3.3), soft and without refusals."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,10 +28,7 @@ class DifficultyDiversity(Composable):
 
     def __post_init__(self) -> None:
         if self.low > self.high:
-            raise ConfigError(
-                f"difficulty_diversity needs low <= high, got low={self.low} and high={self.high}; Task Difficulty "
-                f"and Diversity uses 0.2 and 0.6."
-            )
+            raise ConfigError(f"difficulty_diversity needs low <= high, got low={self.low} and high={self.high}.")
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
         p = np.asarray(solve_rate_P, dtype=float)

@@ -1,7 +1,5 @@
 """Learning progress: the movement of the prover's last update along the gradient of a problem's right answers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,8 +37,7 @@ class LearningProgress(Composable):
             return np.zeros(shape)
         if np.shape(known) != shape:
             raise RewardError(
-                f"Conjecturer reward 'learning_progress' got progress of shape {np.shape(known)} for "
-                f"{len(solve_rate_P)} solve rates; a game must put one number per problem into the RewardContext."
+                f"Conjecturer reward 'learning_progress' got shape {np.shape(known)} for {shape[0]} problems."
             )
         gain_P = np.nan_to_num(np.asarray(known, dtype=float))
         gain_P = np.abs(gain_P) if self.absolute else np.maximum(gain_P, 0.0)

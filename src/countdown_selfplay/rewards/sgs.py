@@ -1,7 +1,5 @@
 """Conjecturer reward of self-guided self-play: SGS 2026, section 3, appendices E.3 and G.5."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,9 +9,6 @@ from ..errors import RewardError
 from ..registry import Share
 from .base import UNKNOWN, RewardContext
 from .composition import Composable
-
-Base = Literal["batch", "between"]
-Starved = Literal["paper", "never"]
 
 
 @dataclass(frozen=True)
@@ -35,14 +30,16 @@ class SGS(Composable):
     which prefers solvable problems; and if all p are equal, R_solve = 1, so that the guide alone decides."""
 
     top_share: Share = 0.3
-    top_of: Base = "batch"
-    starved: Starved = "never"
+    top_of: Literal["batch", "between"] = "batch"
+    starved: Literal["paper", "never"] = "never"
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
         product_P = self.parts(solve_rate_P, ctx)["r_synth"]
         if self.starved == "paper" and not product_P.any():
             return np.zeros(product_P.shape)
-        return _normalised(product_P)
+        if not product_P.size or product_P.min() == product_P.max():
+            return np.ones(product_P.shape)
+        return (product_P - product_P.min()) / (product_P.max() - product_P.min())
 
     def parts(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> dict[str, np.ndarray]:
         """Return r_solve, r_guide (if there is a guide), and r_synth, their raw product, (P,) each."""
@@ -80,9 +77,3 @@ class SGS(Composable):
             return p > (inside[last] if inside.size else 0.0)
         as_high_P = (p[:, None] <= p[None, :]).mean(1) if p.size else np.zeros(0)  # share with this p or a higher one
         return as_high_P <= self.top_share + 1e-12
-
-
-def _normalised(reward_P: np.ndarray) -> np.ndarray:
-    if not reward_P.size or reward_P.min() == reward_P.max():
-        return np.ones(reward_P.shape)
-    return (reward_P - reward_P.min()) / (reward_P.max() - reward_P.min())

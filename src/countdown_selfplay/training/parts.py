@@ -24,7 +24,7 @@ from ..curriculum import CollapseGuard, ConjecturerGuard
 from ..domains import example_prompts, example_rows, name_of
 from ..errors import ConfigError, PromptError
 from ..evaluation.sampling import check_stop_strings, end_token_ids
-from ..games import GAMES, check_game, game_class
+from ..games import GAMES, check_game
 from ..guides import check_guide
 from ..options import is_number
 from ..policies import PolicySet
@@ -59,9 +59,10 @@ def game_of(
 ) -> Game:
     """Return `game`, or else the game that `args` names. Raises ConfigError if game or proposer does not support the
     run or the domain. `conjecturer_reward`: a callable or a name that replaces the reward in `args`."""
-    if game is None and (from_config := game_class(str(args.game)).from_config) is not None:
+    entry = GAMES.load(str(args.game)) if game is None else game
+    if game is None and entry.from_config is not None:
         reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
-        made = from_config(args, reward=reward)
+        made = entry.from_config(args, reward=reward)
     else:
         if conjecturer_reward is not None:
             cure = "give it to the game, such as ProposeAndSolve(reward=...)"

@@ -16,7 +16,7 @@ from ..data.anchors import NO_EXTRA
 from ..errors import ConfigError, GameError, RewardError
 from ..objectives.base import Objective, checked_advantages, selected
 from ..random_state import seed_from
-from ..rewards.prover.length import overlong_charges
+from ..rewards.prover.verifier import overlong_charges
 from .metrics_buffer import RunCounts
 from .progress import progress_along
 from .rollouts import Rollouts

@@ -1,11 +1,12 @@
-# Tests: curriculum/admission.py
-"""Which proposals may be played, decided on gathered records: every reason once."""
+# Tests: curriculum/admission.py, games/propose_and_solve.py
+"""Which proposals may be played, decided on gathered records, and in which order they get slots."""
 
 import pytest
 
-from countdown_selfplay.countdown import CountdownDomain
+from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec
+from countdown_selfplay.countdown.prompts import CONJECTURER_PROMPTS
 from countdown_selfplay.curriculum import Archive
-from countdown_selfplay.curriculum.admission import PLAYED_LIMIT, RATES_LIMIT, admit, examine, slots_filled
+from countdown_selfplay.curriculum.admission import PLAYED_LIMIT, RATES_LIMIT, admit, dealt, examine, slots_filled
 
 TINY = CountdownDomain.tiny()
 TEXTS = [
@@ -18,9 +19,9 @@ TEXTS = [
 ]
 
 
-def reasons(excluded=frozenset(), window=0, duplicates="reject", state=None):
+def reasons(excluded=frozenset(), duplicates="reject"):
     candidates = examine(TINY, TEXTS, [{"operands": 3}] * len(TEXTS))
-    found = admit(TINY, candidates, state or Archive(), excluded, window, duplicates)
+    found = admit(TINY, candidates, Archive(), excluded, 0, duplicates)
     return found.reasons, found.problem_of, [p.key for p in found.problems]
 
 
@@ -29,14 +30,9 @@ def test_each_refusal_has_its_reason_and_the_first_of_equal_problems_is_admitted
     assert [w for i, w in enumerate(why) if i != 1] == ["ok", "out_of_range", "unsolvable", "duplicate", "ok"]
     assert why[1] not in ("ok", "out_of_range")  # the parser's own word for it
     assert problem_of == [0, None, None, None, None, 1] and keys == ["3,5,7=22", "2,3,4=24"]
-
-
-def test_a_shared_duplicate_points_at_the_first_one_and_takes_no_slot():
+    # a shared duplicate points at the first one and takes no slot
     why, problem_of, keys = reasons(duplicates="share")
     assert why[4] == "duplicate" and problem_of[4] == 0 and len(keys) == 2
-
-
-def test_held_out_problems_are_refused():
     why, problem_of, _ = reasons(excluded=frozenset({"3,5,7=22"}))
     assert why[0] == why[4] == "held_out" and problem_of[0] is None
 
@@ -78,3 +74,51 @@ def test_a_problem_is_not_novel_for_exactly_the_window_and_lists_are_bounded():
     old = Archive()
     old.load_state_dict({"rounds": 4, "last_played": {"a": 3}})  # from before there was an archive
     assert old.rounds == 4 and old.played == [] and old.recent_rates == []
+
+
+BOTH = CountdownDomain(ProblemSpec((3, 4), 1, 12, 1, 99), conjecturer_prompt="compact", prover_prompt="compact")
+
+
+def names(admission):
+    return [problem.key for problem in admission.problems]
+
+
+def admitted(texts, asked, domain=BOTH, duplicates="reject"):
+    candidates = examine(domain, texts, [{"operands": k} for k in asked])
+    return candidates, admit(domain, candidates, Archive(), frozenset(), 0, duplicates)
+
+
+def test_slots_are_dealt_to_counts_and_players_in_turn_and_rewards_find_their_proposals():
+    texts = ["2 3 4 = 24", "?", "3 5 7 = 22", "6 5 4 = 15"]
+    candidates, admission = admitted(texts, [3] * 4, CountdownDomain.tiny())
+    for turn in range(3):
+        assert dealt(admission, candidates, [{"operands": 3}], turn) == admission
+    # rows ask for 3, 3, 4, 4; the turn begins with 4: 4, 3, 4, 3. The duplicate points where its problem went.
+    texts = ["2 3 4 = 24", "3 5 7 = 22", "1 2 3 4 = 10", "4 3 2 1 = 10", "5 6 7 8 = 26"]
+    candidates, admission = admitted(texts, [3, 3, 4, 4, 4], duplicates="share")
+    found = dealt(admission, candidates, [{"operands": 3}, {"operands": 4}], 1)
+    assert names(found) == ["1,2,3,4=10", "2,3,4=24", "5,6,7,8=26", "3,5,7=22"]
+    assert found.problem_of == [1, 3, 0, 0, 2] and found.reasons == admission.reasons
+    # three proposals of the first player, two of the second: a b a b a in round 0, b a b a a in round 1
+    written = {"a": ["2 3 4 = 24", "3 5 7 = 22", "6 5 4 = 15"], "b": ["1 2 3 = 6", "4 5 6 = 34"]}
+    domain = CountdownDomain.tiny()
+    proposals = [p for by, own in written.items() for p in examine(domain, own, [{"operands": 3}] * len(own), by)]
+    admission = admit(domain, proposals, Archive(), frozenset(), 0, "reject")
+    assert names(admission) == ["2,3,4=24", "3,5,7=22", "4,5,6=15", "1,2,3=6", "4,5,6=34"]
+    a0, a1, a2, b0, b1 = names(admission)
+    assert names(dealt(admission, proposals, domain.asks, 0)) == [a0, b0, a1, b1, a2]
+    assert names(dealt(admission, proposals, domain.asks, 1)) == [b0, a0, b1, a1, a2]
+
+
+def test_a_proposal_that_ignores_the_count_asked_for_has_its_own_reason_where_the_prompt_asks(monkeypatch):
+    texts = ["3 5 7 = 22", "1 2 3 4 = 10", "3 5 = 8", "1 1 1 = 99"]
+    candidates, admission = admitted(texts, [4, 4, 4, 4])
+    assert admission.reasons == ["not_as_asked", "ok", "out_of_range", "not_as_asked"]
+    # the metric says what the solver says
+    assert [c.facts.get("solvable", False) for c in candidates] == [True, True, False, False]
+    for name in ("json", "completion", "compact"):
+        domain = CountdownDomain(conjecturer_prompt=name)  # operands 3 and 4
+        assert domain.asks_operands and not domain.as_asked(Problem((3, 5, 7), 22), 4)
+    monkeypatch.setitem(CONJECTURER_PROMPTS, "compact", lambda operands, spec: "propose :")
+    _, admission = admitted(["3 5 7 = 22"], [4], CountdownDomain(BOTH.spec, conjecturer_prompt="compact"))
+    assert admission.reasons == ["ok"]

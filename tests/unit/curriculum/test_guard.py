@@ -1,5 +1,5 @@
 # Tests: curriculum/guard.py
-"""The collapse guard's judgement on hand-made rounds."""
+"""The collapse guard's judgement on hand-made rounds, and that on a run's first rounds."""
 
 import json
 import math
@@ -8,8 +8,9 @@ import pytest
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.contract.game import BaseGame
-from countdown_selfplay.contract.metric import Metric
+from countdown_selfplay.contract.metric import UNBOUNDED, Metric
 from countdown_selfplay.curriculum import CollapseGuard, Trip
+from countdown_selfplay.curriculum.guard import Legibility
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.training.parts import conjecturer_guard_of, declared_metrics, guard_of
@@ -60,9 +61,8 @@ def test_a_metric_trips_over_the_window_or_in_a_row_and_a_bad_round_is_unhealthy
 @pytest.mark.parametrize("role", ["prover", "conjecturer"])
 def test_a_value_that_is_not_finite_trips_at_once(kind, role):
     name = kind.format(role)
-    assert guard().observe(healthy(**{name: math.nan})) == Trip(
-        name, pytest.approx(math.nan, nan_ok=True), "and must be finite"
-    )
+    nan = pytest.approx(math.nan, nan_ok=True)
+    assert guard().observe(healthy(**{name: math.nan})) == Trip(name, nan, "and must be finite")
 
 
 def test_its_state_survives_a_round_trip_through_json():
@@ -105,19 +105,14 @@ DEFAULT = {
 """Seed 001's 0.5, and the thresholds of the guard since its first version."""
 
 
-def test_a_default_run_has_the_thresholds_that_the_guard_always_had(tmp_path):
-    assert watched(tmp_path) == DEFAULT
-
-
-@pytest.mark.parametrize("trips", [{"prover/entropy": [0.1, None]}, '{"prover/entropy": [0.1, null]}'])
-def test_guard_trips_add_a_range_as_a_mapping_and_as_json(tmp_path, trips):
-    assert watched(tmp_path, guard_trips=trips) == {**DEFAULT, "prover/entropy": ((0.1, math.inf), None)}
-
-
-def test_without_a_bound_a_metric_is_not_watched(tmp_path):
-    never = watched(tmp_path, guard_trips={"round/solve_rate_mean": [None, None], "round/starved": [None, None]})
-    off = ((-math.inf, math.inf), None)
-    assert never == {**DEFAULT, "round/solve_rate_mean": off, "round/starved": off}
+@pytest.mark.parametrize(("trips", "changed"), [
+    (None, {}),
+    ({"prover/entropy": [0.1, None]}, {"prover/entropy": ((0.1, math.inf), None)}),
+    ('{"prover/entropy": [0.1, null]}', {"prover/entropy": ((0.1, math.inf), None)}),
+    ({RATED: [None, None], "round/starved": [None, None]}, dict.fromkeys([RATED, "round/starved"], (UNBOUNDED, None))),
+])  # fmt: skip
+def test_guard_trips_add_and_lift_ranges_of_a_default_run_as_a_mapping_and_as_json(tmp_path, trips, changed):
+    assert watched(tmp_path, guard_trips=trips) == {**DEFAULT, **changed}
 
 
 def test_each_player_has_its_own_threshold(tmp_path):
@@ -153,20 +148,12 @@ def test_the_guard_of_the_conjecturer_alone_leaves_what_is_named_and_what_must_b
     assert tripped(watching, [healthy(**{"prover/entropy": 0.05})] * 10)
 
 
-@pytest.mark.parametrize(
-    "name, bounds, logged, rule",
-    [
-        ("conjecturer/played_rate_operands_4", [0.1, 0.9], [0.95, 0.95], "0.95, over 0.9"),
-        (
-            "round/target_26-50_proposed",
-            [2, None],
-            [3, None],
-            "1.5, under 2",
-        ),  # a round without that band logs no count
-        ("round/target_25-50_proposed", [2, None], [None, None], None),  # no such band: never logged, never counted
-        ("round/target_26-50_solve_rate", [0.2, None], [0.1, None], None),  # nor a rate, which is then not counted
-    ],
-)
+@pytest.mark.parametrize(("name", "bounds", "logged", "rule"), [
+    ("conjecturer/played_rate_operands_4", [0.1, 0.9], [0.95, 0.95], "0.95, over 0.9"),
+    ("round/target_26-50_proposed", [2, None], [3, None], "1.5, under 2"),  # a round without that band logs no count
+    ("round/target_25-50_proposed", [2, None], [None, None], None),  # no such band: never logged, never counted
+    ("round/target_26-50_solve_rate", [0.2, None], [0.1, None], None),  # nor a rate, which is then not counted
+])  # fmt: skip
 def test_guard_trips_reach_metrics_that_are_declared_by_a_pattern(tmp_path, name, bounds, logged, rule):
     """Such as those of the values of a domain's axes."""
     args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, guard_window=2, guard_trips={name: bounds})
@@ -199,3 +186,33 @@ def test_one_player_trips_while_its_fellow_is_healthy():
     rounds = [{"conjecturer/0/parseable_rate": 0.9, "conjecturer/1/parseable_rate": 0.1}] * 2
     (trip,) = tripped(watching, rounds)
     assert trip.metric == "conjecturer/1/parseable_rate"
+
+
+READ = [
+    Metric("a/read_rate", "", cure="Warm-start a.", legible=True),
+    Metric("b/format_rate", "", cure="Teach b its format.", legible=True),
+    Metric("b/correct_rate", ""),
+]
+
+
+def said(rows, declared=READ, rounds=3):
+    legibility = Legibility(declared, rounds)
+    return [legibility.observe(number, row) for number, row in enumerate(rows, start=1)], legibility
+
+
+def test_what_can_hardly_be_read_in_the_first_rounds_is_one_sentence_said_once():
+    """a: (0 + .1 + .05) / 3 = .05; b in the rounds that have it: (.05 + .11) / 2 = .08. Both are under .1."""
+    rows = [{"a/read_rate": 0.0, "b/format_rate": 0.05}, {"a/read_rate": 0.1}, {"a/read_rate": 0.05}]
+    rows[2]["b/format_rate"] = 0.11
+    found, legibility = said([*rows, rows[0]])
+    seen, cure = "(a/read_rate 0.05, b/format_rate 0.08)", "warm-start a; teach b its format"
+    assert found == [None, None, f"Hardly anything can be read in the first rounds {seen}: {cure}.", None]
+    assert legibility.judge() is None and legibility.observe(3, rows[0]) is None  # played again after a rollback
+
+
+def test_a_run_of_fewer_rounds_is_judged_when_it_ends_and_one_that_is_resumed_later_is_not():
+    found, legibility = said([{"a/read_rate": 0.0}])
+    assert found == [None] and legibility.judge().startswith("Hardly anything can be read")
+    assert said([{"a/read_rate": 0.0}], rounds=1)[0][0].endswith("(a/read_rate 0): warm-start a.")
+    resumed = Legibility(READ)
+    assert resumed.observe(9, {"a/read_rate": 0.0}) is None and resumed.judge() is None

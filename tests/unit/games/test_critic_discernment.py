@@ -28,10 +28,7 @@ def play(answers, critiques, revisions, sizes=None, domain=CHAT, problems=(PROBL
         said = row["prompt"] if isinstance(row["prompt"], str) else row["prompt"][-1]["content"]
         return revisions[i] if "Please check with this critic" in said else answers[i]
 
-    sizes = sizes or {
-        "prover": (10_000, len(answers)),
-        **{kind: (10_000, len(texts)) for kind, texts in critiques.items()},
-    }
+    sizes = sizes or {kind: (10_000, len(texts)) for kind, texts in {"prover": answers, **critiques}.items()}
     made = ScriptedRound(write, sizes, domain, objectives=NO_BASELINE)
     game = CriticDiscernment(eta, revisions=len(revisions), **settings)
     return game.play(made, list(problems)), made
@@ -175,10 +172,8 @@ def test_the_tiny_form_names_a_step_and_answers_with_a_word():
     made = ScriptedRound(write, sizes, tiny, objectives=NO_BASELINE)
     result = CriticDiscernment(revisions=1, eta=0.25).play(made, [PROBLEM])
     assert "critic 3 5 7 = 22 : 3 + 5 + 7 :" in asked and "critic 3 5 7 = 22 : 3 * 5 + 7 :" in asked
-    assert [prompt for prompt in asked if prompt.startswith("again")] == [
-        "again 3 5 7 = 22 : 3 * 5 + 7 : 3 * 5 :",
-        "again 3 5 7 = 22 : 3 * 5 + 7 : 3 * 5 + 7 :",
-    ]
+    again = [prompt for prompt in asked if prompt.startswith("again")]
+    assert again == [f"again 3 5 7 = 22 : 3 * 5 + 7 : {step} :" for step in ("3 * 5", "3 * 5 + 7")]
     assert rewards(result) == [
         ("prover", [1.25, 0]), ("prover", [1.25] * 2), ("helpful", [0] * 3), ("misleading", [0] * 3),
     ]  # fmt: skip

@@ -2,12 +2,12 @@
 """Guides: who scores a proposal beside the provers (seed 003, section 3.2), and what is refused."""
 
 import numpy as np
-from tests.unit.proposers.test_targets import DOMAIN, EASY, FAR, HARD, played, script
+from tests.unit.proposers.test_targets import DOMAIN, EASY, FAR, HARD, played, script, turn_of
 
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import Problem
 from countdown_selfplay.countdown.guide import _steps, rubric
-from countdown_selfplay.games import ProposeAndSolve
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.guides import checked_scores
 from countdown_selfplay.guides.judge import Judge
 from countdown_selfplay.guides.rubric import Rubric
@@ -50,9 +50,8 @@ def judged(reviews):
     write = script({"4 9 = 13 :": 2, "6 7 = 42 :": 2})
     sizes = {"prover": (8, 4), "conjecturer": (4, 1), "guide": (8, 1)}
     round = played({}, sizes)
-    round.write = lambda player, row, i: (
-        reviews.get(row["prompt"], "?") if player == "guide" else write(player, row, i)
-    )
+    review = lambda row: reviews.get(row["prompt"], "?")  # noqa: E731
+    round.write = lambda player, row, i: review(row) if player == "guide" else write(player, row, i)
     return round
 
 
@@ -64,5 +63,4 @@ def test_a_judge_reviews_what_was_solved_and_its_failures_count_as_the_mean():
     # 3 + 2 + 0 = 5; the other says 9 of 5, is not read, and counts as 5 too; the problem that nobody solved earns 0
     assert result.metrics["guide/format_rate"] == 0.5 and result.metrics["guide/reviews"] == 2
     assert result.metrics["round/reward_r_guide"] == 5
-    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
-    assert turn.advantages_B.tolist() == [0.0, 1.0, 1.0]
+    assert turn_of(result).advantages_B.tolist() == [0.0, 1.0, 1.0]

@@ -5,10 +5,9 @@ from itertools import combinations, product
 
 import pytest
 import torch
+from tests.unit.objectives.test_objectives import loss_inputs
 
 from countdown_selfplay.objectives import make_objective
-
-from .toys import loss_inputs
 
 THETA = [0.3, -0.2, 0.5]
 REWARDS = torch.tensor([1.0, 0.1, 0.0], dtype=torch.float64)

@@ -1,12 +1,13 @@
 # Tests: proposers/targets.py
-"""The proposer of seed 003: a fixed set of targets, one problem for the sake of each that is unsolved."""
+"""The proposers of seed 003: targets, with a problem for each unsolved one; STP, with variants of solved ones."""
 
 import logging
+from pathlib import Path
 
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
-from countdown_selfplay.games import ProposeAndSolve
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.targets import Targets
@@ -20,7 +21,7 @@ FAR = Problem((6, 7, 8), 50)  # 6 * 7 + 8
 HELP = {"propose like 2 4 9 = 26 :": "4 9 = 13", "propose like 6 7 8 = 50 :": "6 7 = 42"}
 RIGHT = {
     "3 5 7 = 22 :": "3 * 5 + 7", "2 4 9 = 26 :": "2 * ( 4 + 9 )", "6 7 8 = 50 :": "6 * 7 + 8", "4 9 = 13 :": "4 + 9",
-    "6 7 = 42 :": "6 * 7",
+    "6 7 = 42 :": "6 * 7", "5 7 = 12 :": "5 + 7", "3 7 = 21 :": "3 * 7",
 }  # fmt: skip
 
 
@@ -35,14 +36,19 @@ def script(right):
     return write
 
 
-def played(right, sizes=None, problems=(EASY, HARD, FAR), **more):
+def played(right, sizes=None, problems=(EASY, HARD, FAR), objectives=None, **more):
     sizes = {"prover": (8, 4), "conjecturer": (4, 1)} if sizes is None else sizes
-    objectives = {"conjecturer": make_objective("reinforce_half"), "prover": make_objective("reinforce_half")}
+    objectives = objectives or {role: make_objective("reinforce_half") for role in ("conjecturer", "prover")}
     return ScriptedRound(script(right), sizes, DOMAIN, objectives=objectives, problems=list(problems), **more)
 
 
 def game(**arguments):
     return ProposeAndSolve(make_proposer("targets", arguments), make_conjecturer_reward("sgs", {"starved": "paper"}))
+
+
+def turn_of(result, player="conjecturer"):
+    (turn,) = [turn for turn in result.turns if turn.rollout.role == player]
+    return turn
 
 
 def test_a_target_is_solved_for_good_and_gets_no_more_problems():
@@ -77,14 +83,14 @@ def test_a_proposal_that_is_a_target_is_refused_and_counts_as_no_attempt_at_it()
     assert sorted(prompts) == sorted(["6 7 = 42 :", "3 5 7 = 22 :", "2 4 9 = 26 :", "6 7 8 = 50 :"])
     assert result.metrics["targets/copied"] == pytest.approx(2 / 3) and result.metrics["targets/asked"] == 3
     assert made.proposer.solved == {} and {key: n for key, _, n in result.solved}[HARD.key] == 4
-    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
+    turn = turn_of(result)
     assert turn.advantages_B.tolist() == [0.0, 0.0, 1.0]
 
 
 def test_the_conjecturer_earns_r_solve_and_the_round_that_solves_a_target_is_no_history():
     # 4 9 = 13 is solved twice of four, the others never: R_solve .5, 0, 0; the top 30% of three problems is none
     result = game().play(played({"4 9 = 13 :": 2}), [])
-    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
+    turn = turn_of(result)
     assert turn.group == 1 and turn.advantages_B.tolist() == [0.0, 1.0, 0.0]  # without a baseline
     assert result.metrics["round/reward_r_solve"] == pytest.approx(0.5 / 3)
     made, round = game(batch=1), played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1, "6 7 8 = 50 :": 1})
@@ -178,3 +184,74 @@ def test_ten_bins_of_the_time_before_a_target_is_solved():
         result = made.play(played(right, problems=[HARD], index=index), [])
     bins = [result.metrics[f"targets/presolve_{k}"] for k in range(10)]
     assert bins == [0.0] * 5 + [1.0] * 5 and made.proposer.history == {}
+
+
+LIKE_EASY = "propose like 3 5 7 = 22 : 3 * 5 + 7 :"
+
+
+def stp_round(right, index=0, proposals=("5 7 = 12", "3 7 = 21")):
+    """`right`: prompt -> how many of its four answers are right. `proposals`: of the round, in their order."""
+    texts, answer = iter(proposals), script(right)
+    objectives = {"conjecturer": make_objective("rest", {"tau": 1.0, "rounds": 3})}
+    round = played(right, index=index, objectives=objectives)
+    round.write = lambda player, row, i: next(texts) if player == "conjecturer" else answer(player, row, i)
+    return round
+
+
+def stp_game():
+    reward = make_conjecturer_reward("binary_band", {"low": 0.01, "high": 0.25})
+    return ProposeAndSolve(make_proposer("stp", {}), reward)
+
+
+def test_a_solved_target_and_its_answer_are_shown_once_for_each_unsolved_one():
+    made, round = stp_game(), stp_round({"3 5 7 = 22 :": 1})
+    first = made.play(round, [])
+    assert round.rows["conjecturer"] == [] and "round/starved" not in first.metrics  # nothing was solved before
+    assert made.proposer.answers == {EASY.key: "3 * 5 + 7"}
+    # two targets are unsolved, one is solved: it is shown twice
+    second = stp_round({"5 7 = 12 :": 1, "3 7 = 21 :": 2}, index=1)
+    result = made.play(second, [])
+    assert [row["prompt"] for row in second.rows["conjecturer"]] == [LIKE_EASY, LIKE_EASY]
+    # 1 of 4 right earns 1 (at most a quarter), 2 of 4 nothing; a target gets no history of problems for its sake
+    turn = turn_of(result)
+    assert turn.advantages_B.tolist() == [1.0, 0.0] and turn.selected_B.tolist() == [True, False]
+    assert made.proposer.history == {HARD.key: "", FAR.key: ""}
+
+
+def test_a_proposal_that_is_a_target_is_no_variant_is_not_played_and_earns_nothing():
+    made = stp_game()
+    made.play(stp_round({"3 5 7 = 22 :": 1}), [])
+    # the first writes the problem that it was shown in another order, the second an unsolved target; both have answers
+    # that would earn 1
+    second = stp_round({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1}, index=1, proposals=("7 3 5 = 22", "2 4 9 = 26"))
+    result = made.play(second, [])
+    assert [row["prompt"] for row in second.rows["conjecturer"]] == [LIKE_EASY, LIKE_EASY]
+    assert [row["prompt"] for row in second.rows["prover"]] == ["3 5 7 = 22 :", "2 4 9 = 26 :", "6 7 8 = 50 :"]
+    turn = turn_of(result)
+    assert turn.advantages_B.tolist() == [0.0, 0.0] and turn.selected_B.tolist() == [False, False]
+    assert result.metrics["targets/copied"] == 1
+
+
+def test_solved_targets_take_turns_and_a_resumed_run_shows_the_same_ones():
+    straight, resumed = stp_game(), stp_game()
+    straight.play(stp_round({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 4}), [])
+    resumed.load_state_dict(straight.state_dict())
+    rounds = [stp_round({}, index=1, proposals=["5 7 = 12"]) for _ in range(2)]
+    for made, round in zip((straight, resumed), rounds, strict=True):
+        made.play(round, [])
+        assert len(round.rows["conjecturer"]) == 1  # one target is unsolved
+        assert round.rows["conjecturer"][0]["prompt"] in (LIKE_EASY, "propose like 2 4 9 = 26 : 2 * ( 4 + 9 ) :")
+    assert rounds[0].rows == rounds[1].rows and straight.state_dict() == resumed.state_dict()
+    assert straight.proposer.answers == {EASY.key: "3 * 5 + 7", HARD.key: "2 * ( 4 + 9 )"}
+
+
+def test_the_prompt_holds_the_answer_and_not_the_thoughts_and_recipes_are_those_of_seed_003():
+    domain = CountdownDomain(ProblemSpec((3, 4), 1, 99, 1, 100), conjecturer_prompt="completion")
+    text = "<think> 3 * 5 = 15 </think> <answer> 3 * 5 + 7 </answer>"
+    prompt = domain.propose_row(variant_of=EASY, solution=text)["prompt"]
+    assert "numbers=[3, 5, 7], target=22 </problem>\n3 * 5 + 7\n" in prompt and "think" not in prompt
+    chat = CountdownDomain(conjecturer_prompt="json").propose_row(variant_of=EASY, solution=text)["prompt"]
+    assert "\n3 * 5 + 7\n" in chat[-1]["content"] and "NOT be identical" in chat[-1]["content"]
+    folder = Path(__file__).resolve().parents[3] / "examples" / "recipes" / "tiny"
+    text = (folder / "sgs_stp.yaml").read_text()
+    assert "prover_objective: expert_iteration" in text and "high: 0.25" in text and "guide:" not in text

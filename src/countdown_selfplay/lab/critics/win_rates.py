@@ -10,7 +10,7 @@ from typing import Any
 from ...data.jsonl import json_file
 from ...data.run_files import checkpoint_folders, numbered_folders, read_phases
 from ...errors import DataError
-from ...games.critic_metrics import OF_RIGHT, OF_WRONG
+from ...games.metrics import OF_RIGHT, OF_WRONG
 from ...statistics.bootstrap import ratio_interval
 
 RATES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...contract.game import Proposal
 from ...contract.round import Round, from_main
-from ...proposers.rungs import RUNGS, BanditRungs, Heard, RungList
+from ...proposers.metrics import RUNGS
+from ...proposers.rungs import BanditRungs, Heard, RungList
 from ...registry import Share
 from ..axes import of_axis, value_on
 

@@ -10,7 +10,7 @@ from ...contract.round import Round
 from ...proposers.arms import Arms, Discount, Window, check_forgetting
 from ...proposers.rungs import Heard, RungList, Rungs
 from ...registry import Amount, Count, Share
-from ...rewards.learnability import Learnability
+from ...rewards.solve_rate import Learnability
 
 FORGETTING = 0.99
 """Default discount: some 100 pulls count, because the frontier moves."""

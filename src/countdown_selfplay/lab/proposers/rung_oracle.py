@@ -12,7 +12,8 @@ from ...contract.round import Round
 from ...data.jsonl import json_file
 from ...errors import ConfigError, DataError
 from ...options import is_number
-from ...proposers.rungs import RUNGS, RungList, Rungs
+from ...proposers.metrics import RUNGS
+from ...proposers.rungs import RungList, Rungs
 from ...proposers.symbolic.difficulty import measured_rates
 from ...registry import Count, Share
 

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from ...errors import DataError
 from ...evaluation.findings import findings, verdict
 from ...evaluation.load import Run
-from ...games.critic_metrics import OF_RIGHT, OF_WRONG
+from ...games.metrics import OF_RIGHT, OF_WRONG
 from ...options import is_number
 from . import tables
 from .arms import arms_of, band_text, verdict_of_arms

@@ -10,7 +10,7 @@ import numpy as np
 from ...countdown import problem_of_key
 from ...countdown.features import FEATURES, feature_matrix
 from ...evaluation.load import Run, read_object
-from ...proposers.targets_metrics import BINS, LAST_SOLVED, STORIES
+from ...proposers.metrics import BINS, LAST_SOLVED, STORIES
 from ...statistics.solved import FIRST_SOLVED
 from ..scaling import Points, fits_on_halves, fits_without_tails
 from .arms import arms_of, over_seeds

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import numpy as np
 from annotated_types import Le
 
-from ...rewards.base import UNKNOWN, ConjecturerReward, RewardContext, called
-from ...rewards.composition import Composable, refused
-from ...rewards.factory import reward_of
+from ...rewards import reward_of
+from ...rewards.base import UNKNOWN, ConjecturerReward, RewardContext, called, refused
+from ...rewards.composition import Composable
 
 Charge = Annotated[float, Le(0)]
 """Reward of a refused proposal."""

@@ -37,17 +37,9 @@ class Bandit(Symbolic):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pulls > self.candidates:
-            raise ConfigError(
-                f"`pulls` ({self.pulls}) of the bandit must be at most `candidates` ({self.candidates}): a pull "
-                "without a candidate would count as a failure of its arm; pull less, or raise candidates."
-            )
+            raise ConfigError(f"`pulls` ({self.pulls}) must be at most `candidates` ({self.candidates}).")
         self.heard = Arms(self.arms, self.discount, self.window)
         self.pulled: list[str] = []
-
-    @property
-    def sums(self) -> dict[str, list[float]]:
-        """Pulls and sum of rewards of each arm."""
-        return self.heard.sums
 
     def pull(self, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:
         """Return the arm to pull. waiting: pulls of this refresh with unknown rewards."""

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from annotated_types import Ge
@@ -26,22 +26,19 @@ PRIOR = 0.5
 Labels = Annotated[int, Ge(2 * FOLDS)]
 
 
-class Difficulty(Protocol):
-    """Interface of estimators of solve rates. All processes call it with equal arguments and get equal results."""
+class Difficulty(Stateless):
+    """Base class of estimators of solve rates. All processes call it with equal arguments and get equal results."""
 
-    wants_labels: bool
+    wants_labels: ClassVar[bool] = False
     """Whether `learn` improves the estimates; labels cost samples of the solver."""
 
     def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:
         """Return the probabilities that one answer of the current solver is right, (N,) in [0, 1]."""
-        ...
+        raise NotImplementedError
 
     def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
         """Train on L measured solve rates, each with its number of answers; return metrics."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+        return {}
 
 
 DIFFICULTIES: Registry[Any] = Registry(
@@ -53,20 +50,15 @@ DIFFICULTIES: Registry[Any] = Registry(
 )
 
 
-class Rollout(Stateless):
+class Rollout(Difficulty):
     """Estimator by rollouts: the share of `samples` answers that the verifier accepts (K = 8 in section 3.3), averaged
     over several provers. Cost: candidates x samples of the solver in each refresh."""
-
-    wants_labels = False
 
     def __init__(self, samples: Count = 8) -> None:
         self.samples = samples
 
     def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:
         return measured_rates(round, problems, self.samples)
-
-    def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
-        return {}
 
 
 def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.ndarray:
@@ -89,7 +81,7 @@ def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.nd
 
 
 @dataclass
-class Predictor:
+class Predictor(Difficulty):
     """Predictor f(features) -> p of solve rates, fitted with a cross-entropy loss to measured solve rates, and
     calibrated: a scale and a shift of the logits (Platt) are fitted to out-of-fold predictions. State: the labels and
     the trees. One thread and no random numbers, so that equal labels give equal trees.
@@ -106,15 +98,12 @@ class Predictor:
     least: Labels = 50
     capacity: Labels = 20_000
 
-    wants_labels: ClassVar[bool] = True
+    wants_labels = True
 
     def __post_init__(self) -> None:
         library()
         if self.labels is not None and not Path(self.labels).is_file():
-            raise ConfigError(
-                f"`labels` ({self.labels}) is not a file; make it by `countdown-selfplay solve-rates RUN`, or "
-                "leave it out: the predictor then learns from the run alone."
-            )
+            raise ConfigError(f"`labels` ({self.labels}) is not a file; make it by `countdown-selfplay solve-rates`.")
         self.options = {"num_leaves": self.leaves, "learning_rate": self.learning_rate, "min_data_in_leaf": 20}
         self.features_LF = np.zeros((0, 0))
         self.rate_L, self.attempts_L = np.zeros(0), np.zeros(0)
@@ -130,10 +119,8 @@ class Predictor:
         self._check(features_NF)
         if self.model is None:
             if not self.warned:
-                logger.warning(
-                    "The difficulty predictor has %d labels and needs %d: until then it estimates a solve rate of %g "
-                    "for every problem.", len(self.rate_L), self.least, PRIOR,
-                )  # fmt: skip
+                message = "The difficulty predictor has %d labels and needs %d; until then each solve rate is %g."
+                logger.warning(message, len(self.rate_L), self.least, PRIOR)
                 self.warned = True
             return np.full(len(problems), PRIOR)
         return self.predict(features_NF)
@@ -155,10 +142,8 @@ class Predictor:
 
     def _check(self, features_NF: np.ndarray) -> None:
         if len(self.rate_L) and features_NF.shape[1] != self.features_LF.shape[1]:
-            raise ConfigError(
-                f"The predictor's labels have {self.features_LF.shape[1]} features, and the domain now gives "
-                f"{features_NF.shape[1]}; start a new run, or label anew."
-            )
+            seen, given = self.features_LF.shape[1], features_NF.shape[1]
+            raise ConfigError(f"The predictor's labels have {seen} features and the domain gives {given}; label anew.")
 
     def _fit(self, added: int) -> dict[str, float]:
         # Repeated problems are in one fold: else one of their labels would be among the trees' data.
@@ -179,8 +164,9 @@ class Predictor:
         fresh = slice(-min(added, len(p_L)), None)
         p_N, rate_N = p_L[fresh], self.rate_L[fresh]
         metrics = {"brier": brier(p_N, rate_N), "calibration_error": calibration_error(p_N, rate_N)}
-        area = auc(p_N, rate_N)
-        return metrics if area is None else {**metrics, "auc": area}
+        if (area := auc(p_N, rate_N)) is not None:
+            metrics["auc"] = area
+        return metrics
 
     def _trained(self, rows: np.ndarray) -> str:
         """Return trees in LightGBM's text form, from which all predictions are computed."""
@@ -216,10 +202,8 @@ def library() -> Any:
     try:
         import lightgbm
     except ImportError:
-        raise MissingExtraError(
-            "The difficulty predictor needs LightGBM, which is not installed; "
-            "pip install 'countdown-selfplay[symbolic]', or set difficulty: rollout."
-        ) from None
+        cure = "pip install 'countdown-selfplay[symbolic]', or set difficulty: rollout"
+        raise MissingExtraError(f"The difficulty predictor needs LightGBM; {cure}.") from None
     return lightgbm
 
 
@@ -230,10 +214,8 @@ def read_labels(path: str, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndar
         problems.append(domain.problem(row, number))
         right, tried = row.get("correct"), row.get("attempts")
         if type(right) is not int or type(tried) is not int or not 0 <= right <= tried or tried == 0:
-            raise DataError(
-                f"'{path}', line {number}: `correct` ({right!r}) and `attempts` ({tried!r}) must be counts, of right "
-                "answers and of all, of which there is one at least."
-            )
+            said = f"`correct` ({right!r}) of `attempts` ({tried!r}) must be counts, of at least one attempt"
+            raise DataError(f"'{path}', line {number}: {said}.")
         rates.append(right / tried)
         attempts.append(float(tried))
     if not problems:
@@ -289,13 +271,13 @@ def auc(p_N: np.ndarray, rate_N: np.ndarray) -> float | None:
     return float((right * (below + wrong / 2)).sum() / (right.sum() * wrong.sum()))
 
 
-def reliability(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> list[tuple[int, float, float]]:
-    """Return (problems, mean p, mean rate) for each of `bins` equal intervals of p that contains problems."""
-    place_N = np.minimum((p_N * bins).astype(int), bins - 1)
-    found = [place_N == b for b in range(bins)]
+def reliability(p_N: np.ndarray, rate_N: np.ndarray) -> list[tuple[int, float, float]]:
+    """Return (problems, mean p, mean rate) for each tenth of p that contains problems."""
+    place_N = np.minimum((p_N * BINS).astype(int), BINS - 1)
+    found = [place_N == b for b in range(BINS)]
     return [(int(own.sum()), float(p_N[own].mean()), float(rate_N[own].mean())) for own in found if own.any()]
 
 
-def calibration_error(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> float:
+def calibration_error(p_N: np.ndarray, rate_N: np.ndarray) -> float:
     """Return the mean |mean p - mean rate| over the intervals of `reliability`, weighted by problems; 0 is best."""
-    return sum(n * abs(p - rate) for n, p, rate in reliability(p_N, rate_N, bins)) / max(len(p_N), 1)
+    return sum(n * abs(p - rate) for n, p, rate in reliability(p_N, rate_N)) / max(len(p_N), 1)

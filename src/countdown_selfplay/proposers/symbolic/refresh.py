@@ -1,6 +1,7 @@
 """Algorithm 1 of Task Difficulty and Diversity as a proposer: generate, filter, estimate, score, select, replay,
 relabel. Subclasses generate the candidates."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
@@ -12,9 +13,10 @@ from ...contract.game import BaseProposer, Outcome, Proposal
 from ...contract.round import Round, Turn, from_main
 from ...errors import ConfigError, GameError
 from ...registry import Count, Registry, Share
+from .. import unsupported
+from ..metrics import SYMBOLIC
 from .difficulty import DIFFICULTIES, Difficulty, brier, calibration_error, measured_rates
-from .metrics import SYMBOLIC, cascade
-from .selection import NoveltyArchive, ProblemReplay, Reservoir, Rule, Selection, distance_among
+from .selection import Nearest, NoveltyArchive, ProblemReplay, Reservoir, Rule, Selection
 
 _PARTS: Registry[Any] = Registry("symbolic setting", {"selection_kwargs": Selection, "replay": ProblemReplay})
 
@@ -28,11 +30,10 @@ class Choice(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """Valid candidates of a refresh. rows: indices among all candidates. p: estimated solve rates. score: R_gen."""
+    """Valid candidates of a refresh: indices among all candidates, arms that made them, and scores R_gen."""
 
     rows: np.ndarray
     arms: list[str]
-    p: np.ndarray
     score: np.ndarray
 
 
@@ -72,15 +73,11 @@ class Symbolic(BaseProposer):
     metrics = SYMBOLIC
 
     def __post_init__(self) -> None:
-        self.select: Selection = _PARTS.make(
-            "selection_kwargs", {**(self.selection_kwargs or {}), "rule": self.selection}
-        )
+        rule = {**(self.selection_kwargs or {}), "rule": self.selection}
+        self.select: Selection = _PARTS.make("selection_kwargs", rule)
         self.estimator: Difficulty = DIFFICULTIES.make(self.difficulty, self.difficulty_kwargs)
         if self.played_labels and not self.estimator.wants_labels:
-            raise ConfigError(
-                f"`played_labels` (true) is for a difficulty that learns from labels, and {self.difficulty} measures; "
-                "set difficulty: predictor, or leave it out."
-            )
+            raise ConfigError(f"`played_labels` (true) needs difficulty: predictor, and it is {self.difficulty}.")
         self.archive = NoveltyArchive(self.features)
         self.buffer: ProblemReplay = _PARTS.make("replay", self.replay)
         self.pool = Reservoir(self.reservoir)
@@ -102,10 +99,7 @@ class Symbolic(BaseProposer):
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
         """Raise ConfigError for a domain without `mutations`."""
         if domain.mutations is None:
-            raise ConfigError(
-                f"A symbolic proposer changes problems, and the domain {type(domain).__name__} has no `mutations` "
-                "(Mutations in contract/domain.py); play Countdown, or give the domain some."
-            )
+            raise unsupported(f"`proposer` ({type(self).__name__})", domain, "`mutations`", "play Countdown")
 
     # The round
 
@@ -159,23 +153,24 @@ class Symbolic(BaseProposer):
         p_V = from_main(round, self.estimator.estimate(round, problems, mutants.features[rows]))
         points_VF = self._points(round, problems, mutants.features[rows])
         diversity_V = from_main(round, self._diversity(round, points_VF, anchors))
-        scored = Scored(rows, [choice.arms[i] for i in rows], p_V, self.select.reward(p_V, diversity_V))
+        scored = Scored(rows, [choice.arms[i] for i in rows], self.select.reward(p_V, diversity_V))
         self.pool.add(keys, p_V)
         chosen, verdicts = self.select.select(p_V, diversity_V, self.keep, round.seed("select"))
-        arms = [scored.arms[i] for i in chosen]
-        self.buffer.add([keys[i] for i in chosen], p_V[chosen], arms, round.index, self.select)
-        self.archive.add([keys[i] for i in chosen], points_VF[chosen])
+        chosen_keys, arms = [keys[i] for i in chosen], [scored.arms[i] for i in chosen]
+        self.buffer.add(chosen_keys, p_V[chosen], arms, round.index, self.select)
+        self.archive.add(chosen_keys, points_VF[chosen])
         self.accepted = verdicts.count("admitted") / len(seeds)
         self.selected_p = float(p_V[chosen].mean()) if len(chosen) else self.selected_p
-        self.logged_now = learned | cascade(reasons, verdicts, choice.arms)
-        self.logged_now["proposer/selected"] = len(chosen)
+        self.logged_now = learned | _cascade(reasons, verdicts, choice.arms) | {"proposer/selected": len(chosen)}
         if len(rows):
             self.logged_now["proposer/score"] = float(scored.score.mean())
         if len(chosen):
-            self.logged_now["proposer/diversity"] = float(diversity_V[chosen].mean())
-            self.logged_now["proposer/selected_p"] = self.selected_p
-            self.logged_now["proposer/least_p"] = float(p_V[chosen].min())
-            self.logged_now["proposer/selected_score"] = float(scored.score[chosen].mean())
+            self.logged_now |= {
+                "proposer/diversity": float(diversity_V[chosen].mean()),
+                "proposer/selected_p": self.selected_p,
+                "proposer/least_p": float(p_V[chosen].min()),
+                "proposer/selected_score": float(scored.score[chosen].mean()),
+            }
         self.logged_now |= self.learn_scores(round, scored)
         self.refreshes += 1
         if self.estimator.wants_labels and self.relabel_every and self.refreshes % self.relabel_every == 0:
@@ -193,7 +188,9 @@ class Symbolic(BaseProposer):
         if len(self.archive) or not anchors:
             return self.archive.distance(points_VF)
         known_AF = self._points(round, anchors, round.domain.mutations.features(anchors))
-        return distance_among(points_VF, known_AF)
+        index = Nearest(known_AF.shape[1])
+        index.add(known_AF)
+        return index.scaled(points_VF)
 
     def _shown(self, round: Round, keys: Sequence[str]) -> list[Any]:
         """Return the problems with these keys, their numbers in random order: a key holds them ascending."""
@@ -202,10 +199,7 @@ class Symbolic(BaseProposer):
 
     def _seeds(self, round: Round, anchors: Sequence[Any]) -> list[Any]:
         if not anchors and not len(self.archive):
-            raise GameError(
-                "A symbolic proposer has no seed task: the data set gave no anchor, and nothing was generated yet; "
-                "give the trainer a train_dataset with rows."
-            )
+            raise GameError("A symbolic proposer has no seed task; give the trainer a train_dataset with rows.")
         generator = np.random.default_rng(round.seed("seeds"))
         share = 0.0 if not len(self.archive) else self.archive_seeds if anchors else 1.0
         archived_N = generator.random(self.candidates) < share
@@ -247,21 +241,21 @@ class Symbolic(BaseProposer):
         features_LF = round.domain.mutations.features(problems)
         before_L = from_main(round, self.estimator.estimate(round, problems, features_LF))
         found_out = self.estimator.learn(features_LF, rate_L, attempts_L)
+        names = {"brier": "brier_after", "calibration_error": "calibration_after", "auc": "predictor_auc"}
         logged = {
             "proposer/brier_before": brier(before_L, rate_L),
             "proposer/calibration_before": calibration_error(before_L, rate_L),
             "proposer/bias_before": float(before_L.mean() - rate_L.mean()),
+            **{f"proposer/{names[name]}": value for name, value in found_out.items()},
+            "proposer/labels": len(getattr(self.estimator, "rate_L", rate_L)),
         }
-        names = {"brier": "brier_after", "calibration_error": "calibration_after", "auc": "predictor_auc"}
-        logged |= {f"proposer/{names[name]}": value for name, value in found_out.items()}
-        logged["proposer/labels"] = len(getattr(self.estimator, "rate_L", rate_L))
         bins = getattr(self.estimator, "reliability", ())
         return logged | {f"proposer/rate_at_{min(int(10 * p), 9)}": rate for _, p, rate in bins}
 
     def state_dict(self) -> dict[str, Any]:
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         counts = {"refreshes": self.refreshes, "accepted": self.accepted, "selected_p": self.selected_p}
-        return {**parts, "counts": counts, "played": {key: list(counts_of) for key, counts_of in self.played.items()}}
+        return {**parts, "counts": counts, "played": {key: list(known) for key, known in self.played.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name, part in self._parts().items():
@@ -272,6 +266,20 @@ class Symbolic(BaseProposer):
 
     def _parts(self) -> dict[str, Any]:
         return {"archive": self.archive, "buffer": self.buffer, "reservoir": self.pool, "difficulty": self.estimator}
+
+
+def _cascade(reasons: Sequence[str], verdicts: Sequence[str], arms: Sequence[str]) -> dict[str, Any]:
+    """Return the metrics of candidates: number, valid and eligible share, refusals by reason, shares by arm."""
+    counts, gate = Counter(reasons), Counter(verdicts)
+    made = Counter(name for arm in arms for name in arm.split("+"))
+    raw, valid = len(reasons), counts.pop("ok", 0)
+    metrics: dict[str, Any] = {"proposer/raw": raw, "proposer/valid_rate": valid / raw}
+    metrics |= {f"proposer/rejected_{reason}": count / raw for reason, count in sorted(counts.items())}
+    metrics |= {f"proposer/arm_{arm}": count / raw for arm, count in sorted(made.items())}
+    if valid:
+        metrics["proposer/eligible_rate"] = gate.pop("admitted", 0) / valid
+        metrics |= {f"proposer/refused_{verdict}": count / valid for verdict, count in sorted(gate.items())}
+    return metrics
 
 
 def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:

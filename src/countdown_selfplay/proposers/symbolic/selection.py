@@ -44,10 +44,7 @@ class Selection:
 
     def __post_init__(self) -> None:
         if not self.low <= self.high <= 1:
-            raise ConfigError(
-                f"`low` ({self.low}) and `high` ({self.high}) must be an ascending band of solve rates within [0, 1]; "
-                "Task Difficulty and Diversity uses 0.2 and 0.6."
-            )
+            raise ConfigError(f"`low` ({self.low}) and `high` ({self.high}) must be an ascending band within [0, 1].")
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -148,9 +145,6 @@ class Reservoir:
         self.keys: list[str] = []
         self.p_R = np.zeros(0)
 
-    def __len__(self) -> int:
-        return len(self.keys)
-
     def add(self, keys: Sequence[str], p_N: np.ndarray) -> None:
         """Add a round's candidates, which replace earlier entries of the same problems."""
         again = set(keys)
@@ -206,20 +200,17 @@ class NoveltyArchive:
         domain = json.loads(json.dumps(domain))  # as a checkpoint holds it: no tuples
         if self.domain is None or not self.listed:
             self.domain = domain
-        changed = [name for name in {**self.domain, **domain} if self.domain.get(name) != domain.get(name)]
-        changed = [name for name in changed if not name.endswith("_prompt")]
-        if changed:
-            name = changed[0]
+        for name in {**self.domain, **domain}:
+            if name.endswith("_prompt") or self.domain.get(name) == domain.get(name):
+                continue
             raise ConfigError(
                 f"The archive of generated problems was made with {name} {self.domain.get(name)}, and this run has "
-                f"{domain.get(name)}; its distances would mean something else. Start a new run, or set {name} back."
+                f"{domain.get(name)}: their distances differ. Start a new run, or set {name} back."
             )
 
     def distance(self, points_NF: np.ndarray) -> np.ndarray:
         """Return R_div, (N,) in [0, 1]; 1 for an empty archive."""
-        if not len(self):
-            return np.ones(len(points_NF))
-        return _scaled(self.index, points_NF)
+        return self.index.scaled(points_NF) if len(self) else np.ones(len(points_NF))
 
     def add(self, keys: Sequence[str], points_NF: np.ndarray) -> None:
         if not len(self):
@@ -236,9 +227,8 @@ class NoveltyArchive:
         for name, own in (("version", VERSION), ("feature_set", self.feature_set)):
             if state[name] != own:
                 raise ConfigError(
-                    f"The checkpoint's archive of generated problems has {name} {state[name]}, and this run {own}; "
-                    "distances in the one mean nothing in the other. Start a new run, or resume with the version and "
-                    "`features` that it was made with."
+                    f"The checkpoint's archive of generated problems has {name} {state[name]}, and this run {own}: "
+                    "their distances differ. Start a new run, or resume with the version and `features` of the old."
                 )
         self.keys, self.listed, self.domain = {}, [], state["domain"]
         self.index = Nearest(0)
@@ -271,13 +261,6 @@ class Nearest:
             self._tree = cKDTree(np.unique(self.points_AF, axis=0), balanced_tree=False)
         return np.asarray(self._tree.query(points_NF)[0])
 
-
-def distance_among(points_NF: np.ndarray, known_AF: np.ndarray) -> np.ndarray:
-    """Return the distances to the nearest of the points `known_AF` (at least one), scaled to [0, 1], (N,)."""
-    index = Nearest(known_AF.shape[1])
-    index.add(known_AF)
-    return _scaled(index, points_NF)
-
-
-def _scaled(index: Nearest, points_NF: np.ndarray) -> np.ndarray:
-    return index.distance(points_NF) / np.sqrt(points_NF.shape[1])
+    def scaled(self, points_NF: np.ndarray) -> np.ndarray:
+        """Return the root mean square differences to the nearest point, (N,)."""
+        return self.distance(points_NF) / np.sqrt(points_NF.shape[1])

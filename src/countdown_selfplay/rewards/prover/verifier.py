@@ -1,16 +1,15 @@
-"""Rewards of the prover from the verifier's score, the default functions of a run, and a check of their values."""
-
-from __future__ import annotations
+"""Rewards of the prover: the verifier's score, penalties for length, the default functions of a run, and a check of
+their values."""
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...contract.game import LARGEST_REWARD
 from ...countdown import DEFAULT_RULES, Rules, problem_from_row, verify
-from ...errors import DataError, RewardError
-from .length import make_length_penalty, make_soft_overlong
+from ...errors import ConfigError, DataError, RewardError
 
 _COLUMNS = ("numbers", "nums", "target", "ground_truth")
 
@@ -34,8 +33,7 @@ def make_countdown_reward(rules: Rules = DEFAULT_RULES) -> Callable[..., list[fl
         columns = {name: values for name, values in given.items() if values is not None}
         if not columns:
             raise DataError(
-                "countdown_reward needs the columns `numbers` (or `nums`) and `target`, or `ground_truth`; the data "
-                "set has none of them."
+                "countdown_reward needs the columns `numbers` (or `nums`) and `target`, or `ground_truth`."
             )
         for name, values in columns.items():
             if len(values) != len(completions):
@@ -60,6 +58,62 @@ def make_verdict_reward(name: str) -> Callable[..., list[float]]:
 
     verdict_reward.__name__ = name
     return verdict_reward
+
+
+def make_length_penalty(alpha: float, max_length: int, floor: float | None = None) -> Callable[..., list[float]]:
+    """Make a TRL reward callable, "length_penalty", that penalises each completion by its share of `max_length`
+    tokens. With a floor it needs the column `verdict`, which the joint trainer adds. Raises ConfigError for a negative
+    or infinite alpha, an infinite floor, or a length below 1.
+
+    alpha: penalty of a completion of full length (Allen and Ståblein: 0.1); an empty one has 0. floor: lower bound of
+    score plus penalty, max(floor, score - alpha * length / max_length): 0 in the code of Allen and Ståblein, none in
+    their text (a malformed answer of full length has -0.1)."""
+    if not math.isfinite(alpha) or alpha < 0:
+        raise ConfigError(
+            f"`alpha` ({alpha}) of the length penalty must be finite and not negative; Allen and Ståblein use 0.1."
+        )
+    if floor is not None and not math.isfinite(floor):
+        raise ConfigError(f"`floor` ({floor}) of the length penalty must be finite; Allen and Ståblein use 0.")
+    if max_length < 1:
+        raise ConfigError(f"`max_length` ({max_length}) of the length penalty must be at least 1 token.")
+
+    def length_penalty(
+        completions: Sequence[Any], completion_ids: Sequence[Sequence[int]], **kwargs: Any
+    ) -> list[float]:
+        """Return one penalty per completion, in [-alpha, 0] for completions of at most `max_length` tokens."""
+        charges = [-alpha * len(ids) / max_length for ids in completion_ids]
+        if floor is None:
+            return charges
+        return [min(max(c, floor - v.score), 0.0) for c, v in zip(charges, kwargs["verdict"], strict=True)]
+
+    return length_penalty
+
+
+def make_soft_overlong(share: float, max_length: int) -> Callable[..., list[float]]:
+    """Make a TRL reward callable, "soft_overlong", that penalises completions close to the limit: 0 up to max_length -
+    cache tokens, then linear to -1 at max_length, -1 beyond; cache = share * max_length, rounded to whole tokens, at
+    least 1. SGS uses the last 20% of the context: share 0.2. Values equal
+    `trl.rewards.get_soft_overlong_punishment(max_length, cache)`. Raises ConfigError for a share outside (0, 1] or a
+    length below 1."""
+    overlong_charges([], share, max_length)
+
+    def soft_overlong(
+        completions: Sequence[Any], completion_ids: Sequence[Sequence[int]], **kwargs: Any
+    ) -> list[float]:
+        """Return one penalty per completion, from -1 to 0."""
+        return overlong_charges([len(ids) for ids in completion_ids], share, max_length)
+
+    return soft_overlong
+
+
+def overlong_charges(lengths: Sequence[int], share: float, max_length: int) -> list[float]:
+    """Return the penalties, from -1 to 0, of completions with these numbers of tokens."""
+    if not (math.isfinite(share) and 0.0 < share <= 1.0):
+        raise ConfigError(f"`share` ({share}) of soft_overlong must lie in (0, 1]; SGS uses 0.2.")
+    if max_length < 1:
+        raise ConfigError(f"`max_length` ({max_length}) of soft_overlong must be at least 1 token.")
+    cache = max(1, round(share * max_length))
+    return [-min(max(length - (max_length - cache), 0) / cache, 1.0) for length in lengths]
 
 
 RewardFunc = Callable[..., Any]
@@ -95,24 +149,16 @@ def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc], rules: Rul
 
 def _checked(function: RewardFunc) -> RewardFunc:
     """Wrap one function: infinite and NaN rewards, at which TRL fails later, raise RewardError; None is no reward."""
-    if inspect.iscoroutinefunction(function):
 
-        @functools.wraps(function)
-        async def checked_async(*args: Any, **kwargs: Any) -> Any:
-            return _one_per_row(function, await function(*args, **kwargs), kwargs)
-
-        return _named(checked_async, function)
-
-    @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         return _one_per_row(function, function(*args, **kwargs), kwargs)
 
-    return _named(checked, function)
+    async def checked_async(*args: Any, **kwargs: Any) -> Any:
+        return _one_per_row(function, await function(*args, **kwargs), kwargs)
 
-
-def _named(wrapper: RewardFunc, function: Any) -> RewardFunc:
-    """Set the wrapper's `__name__`, which TRL logs, to that of the function, or of a callable object's class."""
-    inner = getattr(function, "func", function)
+    wrapper = checked_async if inspect.iscoroutinefunction(function) else checked
+    functools.update_wrapper(wrapper, function)
+    inner = getattr(function, "func", function)  # TRL logs the name, which a callable object lacks
     wrapper.__name__ = getattr(inner, "__name__", type(inner).__name__)
     return wrapper
 
@@ -123,7 +169,7 @@ def _one_per_row(function: RewardFunc, rewards: Any, given: dict[str, Any]) -> l
     rule = f"one number per completion, finite and at most {LARGEST_REWARD:g} in size, or None for a row without one"
     if not hasattr(rewards, "__iter__") or isinstance(rewards, str | bytes | dict) or getattr(rewards, "ndim", 1) == 0:
         raise RewardError(f"{name} returned {_short(rewards)} for the whole batch; it must return {rule}.")
-    values = [_unpacked(reward) for reward in rewards]
+    values = [reward.item() if getattr(reward, "ndim", None) == 0 else reward for reward in rewards]
     rows = len(given["completions"]) if "completions" in given else len(values)
     if len(values) != rows:
         raise RewardError(f"{name} returned {len(values)} rewards for {rows} rows; it must return {rule}.")
@@ -131,10 +177,6 @@ def _one_per_row(function: RewardFunc, rewards: Any, given: dict[str, Any]) -> l
         if reward is not None and not (isinstance(reward, int | float) and abs(reward) <= LARGEST_REWARD):
             raise RewardError(f"{name} returned {_short(reward)} for row {row} of the batch; it must return {rule}.")
     return [None if reward is None else float(reward) for reward in values]
-
-
-def _unpacked(reward: Any) -> Any:
-    return reward.item() if getattr(reward, "ndim", None) == 0 else reward
 
 
 def _short(value: Any) -> str:

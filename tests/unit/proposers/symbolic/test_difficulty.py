@@ -82,8 +82,7 @@ def test_without_labels_it_says_the_prior_and_without_its_library_the_extra(capl
 def test_labels_are_read_from_a_file(tmp_path):
     file = tmp_path / "rates.jsonl"
     rows = [
-        {"numbers": list(p.numbers), "target": p.target, "correct": i % 9, "attempts": 8}
-        for i, p in enumerate(PROBLEMS)
+        {"numbers": p.numbers, "target": p.target, "correct": i % 9, "attempts": 8} for i, p in enumerate(PROBLEMS)
     ]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows * 2))
     features, rate, attempts = read_labels(str(file), DOMAIN)

@@ -1,4 +1,4 @@
-# Tests: proposers/symbolic/metrics.py
+# Tests: proposers/metrics.py
 """Algorithm 1 of seed 004 on a scripted round: filters, buffer, relabelling, and that nothing is lost."""
 
 import json
@@ -10,7 +10,7 @@ from countdown_selfplay.contract.metric import declaration_of
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, solve
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
-from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
+from countdown_selfplay.proposers.metrics import SYMBOLIC
 from countdown_selfplay.testing import ScriptedRound, in_ranks
 
 DOMAIN = CountdownDomain.tiny()
@@ -36,9 +36,8 @@ def a_round(index=0, **given):
 
 
 def game(name, **given):
-    return ProposeAndSolve(
-        make_proposer(name, {**SMALL, **KINDS[name], **given}), settings=Settings(anchor_fraction=0.75)
-    )
+    proposer = make_proposer(name, {**SMALL, **KINDS[name], **given})
+    return ProposeAndSolve(proposer, settings=Settings(anchor_fraction=0.75))
 
 
 def test_the_cascade_refuses_by_the_first_check_and_held_out_problems_and_repeats():

@@ -1,10 +1,16 @@
 # Tests: proposers/symbolic/selection.py
-"""R_gen and the four rules of seed 004, by hand; the buffer and the reservoir behind them."""
+"""R_gen and the four rules of seed 004, by hand; the buffer, the reservoir and the archive behind them."""
 
 import numpy as np
 import pytest
 
-from countdown_selfplay.proposers.symbolic.selection import ProblemReplay, Reservoir, Selection
+from countdown_selfplay.proposers.symbolic.selection import (
+    Nearest,
+    NoveltyArchive,
+    ProblemReplay,
+    Reservoir,
+    Selection,
+)
 
 # too hard by .2, in the band, in the band and near the archive, too easy by .4 and new
 P = np.array([0.0, 0.4, 0.5, 1.0])
@@ -38,8 +44,8 @@ def test_the_reservoir_keeps_the_newest_and_draws_evenly_from_three_strata():
     drawn = [int(key) for key in reservoir.draw(12, 0.2, 0.6, seed=0)]
     # two too hard are all there are; the other ten are shared by the other two
     assert [sum(i < 2 for i in drawn), sum(2 <= i < 22 for i in drawn), sum(i >= 22 for i in drawn)] == [2, 5, 5]
-    assert len(reservoir) == 30 and not {f"{i}" for i in drawn} & set(reservoir.keys)
-    assert len(reservoir.draw(99, 0.2, 0.6, seed=0)) == 30 and len(reservoir) == 0
+    assert len(reservoir.keys) == 30 and not {f"{i}" for i in drawn} & set(reservoir.keys)
+    assert len(reservoir.draw(99, 0.2, 0.6, seed=0)) == 30 and len(reservoir.keys) == 0
     reservoir = Reservoir(3)
     reservoir.add(["a", "b", "c"], np.array([0.1, 0.2, 0.3]))
     reservoir.add(["b", "d"], np.array([0.9, 0.4]))
@@ -88,7 +94,50 @@ def test_a_full_buffer_drops_the_oldest_or_what_weighs_least():
     again = ProblemReplay(capacity=2, half_life=10, softness=0.2)
     again.load_state_dict(replay.state_dict())
     assert again.entries == replay.entries
-    assert ProblemReplay(half_life=0, softness=0)._log_weights(list(again.entries.values()), 9, band).tolist() == [
-        0,
-        0,
-    ]
+    weights = ProblemReplay(half_life=0, softness=0)._log_weights(list(again.entries.values()), 9, band)
+    assert weights.tolist() == [0, 0]
+
+
+def brute(points, known):
+    return np.sqrt(((points[:, None] - known[None]) ** 2).sum(2)).min(1)
+
+
+@pytest.mark.parametrize("total", [1, 1500, 6000])
+def test_distances_are_those_of_a_search_through_all(total):
+    generator = np.random.default_rng(total)
+    known, points = generator.random((total, 5)), generator.random((40, 5))
+    points[0] = known[0]
+    index = Nearest(5)
+    for start in range(0, total, 1500):
+        index.add(known[start : start + 1500])
+    found = index.distance(points)
+    assert found == pytest.approx(brute(points, known), abs=1e-12) and found[0] == 0
+    at_once = Nearest(5)
+    at_once.add(known)
+    assert (at_once.distance(points) == found).all()  # a resumed run adds all at once
+    assert np.array_equal(index.points_AF, known) and len(index) == total
+
+
+def test_the_archives_distance_is_the_root_mean_square_and_1_without_a_point():
+    archive = NoveltyArchive(7)
+    archive.add(["a"], np.zeros((1, 7)))
+    point = np.zeros((1, 7))
+    point[0, :2] = 0.6, 0.8  # length 1, over the root of 7 columns
+    assert archive.distance(point) == pytest.approx([1 / 7**0.5])
+    assert "a" in archive and "b" not in archive and len(archive) == 1
+    assert Nearest(3).distance(np.zeros((2, 3))).tolist() == [np.inf] * 2
+    assert NoveltyArchive(7).distance(np.zeros((2, 7))).tolist() == [1.0] * 2
+    index = Nearest(4)
+    index.add(np.repeat(np.eye(4), 5000, axis=0))
+    assert index.distance(np.zeros((1, 4))).tolist() == [1.0] and len(index) == 20_000
+
+
+def test_a_saved_archive_comes_back():
+    archive = NoveltyArchive(7)
+    archive.open({"rules": {"use_all": True}, "prover_prompt": "compact"})
+    archive.add(["a", "b"], np.random.default_rng(0).random((2, 7)))
+    again = NoveltyArchive(7)
+    again.load_state_dict(archive.state_dict())
+    point = np.full((1, 7), 0.3)
+    assert again.listed == ["a", "b"] and (again.distance(point) == archive.distance(point)).all()
+    again.open({"rules": {"use_all": True}, "prover_prompt": "tinyzero"})  # a prompt changes no distance
