@@ -26,11 +26,15 @@ class Episodes(Rollout):
     @property
     def lengths(self) -> list[int]:
         """Number of moves of each episode, (B)."""
-        counts = [0] * len(self.texts)
-        for index in self.episode_of:
-            for episode in index:
-                counts[episode] += 1
-        return counts
+        return [len(moves) for moves in self.by_episode(self.episode_of)]
+
+    def by_episode(self, values: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """Return the values of each episode's moves, (B) lists. `values`: one per sample in `moves[m]`, for each m."""
+        episodes: list[list[Any]] = [[] for _ in self.texts]
+        for of_move, index in zip(values, self.episode_of, strict=True):
+            for value, episode in zip(of_move, index, strict=True):
+                episodes[episode].append(value)
+        return episodes
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,10 @@ from typing import IO, Any
 
 from filelock import lock_descriptor
 
-from ..contract.domain import Domain, P, in_moves
+from ..contract.domain import Domain, P
 from ..countdown import Problem
 from ..countdown.verifier import Reason
 from ..data.jsonl import json_object
-from ..domains import verdicts_of
 from ..errors import ConfigError, DataError
 
 _DAMAGED = "the file is damaged, so start a new one"
@@ -64,10 +63,8 @@ class Answer:
 
     def to_json(self) -> str:
         """Return the answer's JSON line without the newline; `stratum` and `rung` only if present."""
-        row = asdict(self)
-        for name in ("stratum", "rung"):
-            if row[name] is None:
-                del row[name]
+        optional = [name for name in ("stratum", "rung") if getattr(self, name) is None]
+        row = {name: value for name, value in asdict(self).items() if name not in optional}
         return json.dumps(row, ensure_ascii=False)
 
 
@@ -128,8 +125,8 @@ def answer_batches(
     depend only on its problems, `n`, `seed`, `batch_size` and `sampling` (as in evaluate_prover). `strata`: a
     label per problem."""
     from ..random_state import seed_from
-    from .episodes import Played, answers_at_once, rungs_of, sample_episodes
-    from .sampling import sample_completions, with_stops
+    from .episodes import answers_at_once, rungs_of, sample_answers
+    from .sampling import with_stops
 
     prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
     identities, rungs = [identity(domain, problem) for problem in problems], rungs_of(domain, problems)
@@ -137,16 +134,7 @@ def answer_batches(
     for batch in batches_of(prompts, n, answers_at_once(domain, batch_size))[skip:]:
         batch_seed = seed_from("answers", seed, *batch_key(identities, batch))
         chunk = [problems[i] for i in batch]
-        if in_moves(domain):
-            episodes = sample_episodes(model, tokenizer, chunk, domain, n, seed=batch_seed, **drawn)
-        else:
-            asked = [prompts[i] for i in batch]
-            completions = sample_completions(model, tokenizer, asked, n, seed=batch_seed, **drawn)
-            verdicts = verdicts_of(domain, [[c.text for c in row] for row in completions], chunk)
-            episodes = [
-                [Played(c.text, verdict, c.tokens, c.truncated) for c, verdict in zip(*pair, strict=True)]
-                for pair in zip(completions, verdicts, strict=True)
-            ]
+        episodes = sample_answers(model, tokenizer, chunk, domain, n, seed=batch_seed, **drawn)
         rows = []
         for index, played in zip(batch, episodes, strict=True):
             problem = problems[index]

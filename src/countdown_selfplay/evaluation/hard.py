@@ -8,6 +8,7 @@ from typing import Any
 
 from ..contract.domain import OpenDomain, P
 from ..data.jsonl import json_lines
+from ..data.run_files import append_lines
 from ..errors import ConfigError, DataError
 from .roles import evaluate_prover
 from .setting import ATTEMPTS, MOST
@@ -64,7 +65,7 @@ class AttemptFile:
         if whole != written:  # an interruption has cut
             path.write_bytes(whole)
         if not whole:
-            self._append([setting])
+            append_lines(path, [setting])
             return
         begun, *rows = [row for _, row in json_lines(path, "delete it to begin again")]
         if begun != setting:
@@ -87,11 +88,7 @@ class AttemptFile:
     def add(self, keys: Sequence[str], again: bool, correct: Sequence[int]) -> None:
         self.counts |= {(key, again): count for key, count in zip(keys, correct, strict=True)}
         rows = [{"key": k, "again": again, "correct": c} for k, c in zip(keys, correct, strict=True)]
-        self._append(rows)
-
-    def _append(self, rows: Sequence[dict[str, Any]]) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+        append_lines(self.path, rows)
 
 
 def hard_problems(

@@ -40,6 +40,14 @@ class Completion(NamedTuple):
 
 
 def sample_texts(
+    model: Any, tokenizer: Any, prompts: Sequence[Any], n: int, **sampling: Any
+) -> tuple[list[list[str]], list[list[bool]]]:
+    """Return the texts of `shared_completions`, and whether each was cut, prompts x n."""
+    rows = shared_completions(model, tokenizer, prompts, n, **sampling)
+    return [[c.text for c in row] for row in rows], [[c.truncated for c in row] for row in rows]
+
+
+def shared_completions(
     model: Any,
     tokenizer: Any,
     prompts: Sequence[Any],
@@ -48,15 +56,12 @@ def sample_texts(
     processes: Processes = ALONE,
     seed: int = 0,
     **sampling: Any,
-) -> tuple[list[list[str]], list[list[bool]]]:
-    """Sample as `sample_completions`; return the texts, and whether each was cut, prompts x n. `processes` share the
-    prompts, and each returns all texts, which depend on the number of processes."""
-    mine = processes.deal(prompts)
-    rows = sample_completions(
-        model, tokenizer, mine, n, seed=processes.seed(seed), in_step=processes.in_step, **sampling
-    )
-    rows = processes.collect(rows, len(prompts))
-    return [[c.text for c in row] for row in rows], [[c.truncated for c in row] for row in rows]
+) -> list[list[Completion]]:
+    """Sample as `sample_completions`. `processes` share the prompts, and each returns all completions, which depend on
+    the number of processes."""
+    mine, how = processes.deal(prompts), {"seed": processes.seed(seed), "in_step": processes.in_step}
+    rows = sample_completions(model, tokenizer, mine, n, **how, **sampling)
+    return processes.collect(rows, len(prompts))
 
 
 def sample_completions(

@@ -54,8 +54,7 @@ _COUNTDOWN = ("operands", "prover_prompt", "conjecturer_prompt", "answer_rule")
 _OF_ROLE = ("temperature", "top_p", "top_k", "max_new_tokens", "stop_strings")
 _FIELD = {"max_new_tokens": "max_completion_length", "stop_strings": "stop"}  # names that differ in a run
 _PUBLIC = {**PRESETS["joint_rloo"], "stop_strings": None}
-_TINY = {"max_new_tokens": 16}
-_LADDER = {"prover": {**_TINY, "max_new_tokens": 6}, "conjecturer": {**_TINY, "max_new_tokens": 24}}
+_LADDER = {"prover": 6, "conjecturer": 24}  # tokens of a text of the ladder's models
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,8 @@ def setting_of(options: argparse.Namespace) -> Setting:
     run, embedded = find_run(options.model), embedded_name(options.model)
     beside = MODELS.get(embedded or "")
     climbing = embedded is not None and embedded.startswith("tiny-ladder")
-    own_of_embedded = _LADDER[options.role] if climbing else _TINY
-    if beside is not None:
-        own_of_embedded = {**_TINY, "max_new_tokens": beside.max_new_tokens}
-    sampling = _PUBLIC if embedded is None else own_of_embedded
+    limit = beside.max_new_tokens if beside is not None else _LADDER[options.role] if climbing else 16
+    sampling = _PUBLIC if embedded is None else {"max_new_tokens": limit}
     if run is not None:
         base = _of_run(run, options)
     elif options.domain not in (None, "countdown"):
@@ -102,15 +99,13 @@ def setting_of(options: argparse.Namespace) -> Setting:
 
 def roles_of(model: str) -> list[str]:
     """Return the roles that the model played according to its folder, [] if unknown."""
-    run = find_run(model)
+    run, folder = find_run(model), Path(model).resolve()
     with suppress(DataError):  # neither file is needed
-        if (Path(model) / ROLES_FILE).is_file():
-            return [str(role) for role in json_file(Path(model) / ROLES_FILE, roles=list)["roles"]]
-        if run is not None and run.parent == Path(model).resolve():
-            trained_role = json_file(run, config=dict)["config"].get("role")  # sft and ipo train one role
-            return [] if trained_role is None else [str(trained_role)]
-        if run is not None:  # an adapter in a checkpoint has no file of ours, but the name of its role
-            return [Path(model).resolve().name]
+        if (folder / ROLES_FILE).is_file():
+            return [str(role) for role in json_file(folder / ROLES_FILE, roles=list)["roles"]]
+        if run is not None:  # sft and ipo train one role; an adapter in a checkpoint has its role's name
+            role = json_file(run, config=dict)["config"].get("role") if run.parent == folder else folder.name
+            return [] if role is None else [str(role)]
     return []
 
 
@@ -118,10 +113,7 @@ def role_of(model: str, requested: str | None) -> str:
     """Return the role to score: the requested one, else prover. Raises ConfigError if the folder is a conjecturer's
     alone and no role is requested: the model was never trained to answer as a prover."""
     if requested is None and roles_of(model) == ["conjecturer"]:
-        raise ConfigError(
-            f"'{model}' was trained as a conjecturer; pass --role conjecturer, or --role prover to score its "
-            "answers all the same."
-        )
+        raise ConfigError(f"'{model}' was trained as a conjecturer; pass --role conjecturer, or --role prover anyway.")
     return requested or "prover"
 
 
@@ -169,8 +161,8 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
         return domain
     if "domain_kwargs" in given:
         raise ConfigError(
-            f"`--domain_kwargs` ({given['domain_kwargs']}) is not read by Countdown, which has options of its own, "
-            "such as --operands; set those."
+            f"`--domain_kwargs` ({given['domain_kwargs']}) is not read by Countdown; set its options, such as "
+            "--operands."
         )
     ranges: dict[str, Any] = {name: given[name] for name in _RANGES if name in given}
     if "operands" in given:
@@ -217,15 +209,15 @@ def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
         return ProblemSet(source, held_out_of(domain, options.n_problems or DEFAULT_COUNT))
     if options.problems == HELDOUT and isinstance(domain, CountdownDomain):
         kept = [p for p in heldout_problems() if not options.operands or len(p.numbers) in options.operands]
-        heldout_set = ProblemSet(HELDOUT, kept[: options.n_problems])
+        selected = ProblemSet(HELDOUT, kept[: options.n_problems])
     else:
-        heldout_set = _from_file(domain, options)
+        selected = _from_file(domain, options)
     if options.rungs or options.problems_per_rung:
-        heldout_set = _some_rungs(heldout_set, domain, options)
-    if not heldout_set.problems:
+        selected = _some_rungs(selected, domain, options)
+    if not selected.problems:
         chosen = " of these operand counts or rungs" if options.operands or options.rungs else ""
         raise DataError(f"'{options.problems}' has no problem{chosen}.")
-    return heldout_set
+    return selected
 
 
 def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:

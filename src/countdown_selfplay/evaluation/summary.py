@@ -100,26 +100,24 @@ def differences_by_rung(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
     differences: dict[str, dict[str, list[float]]] = {}
     for rung in a:
         counts, n = (a[rung]["correct"], b[rung]["correct"]), a[rung]["n"]
-        changes = {k: paired_bootstrap(*counts, n, k=int(k)) for k in a[rung]["pass_at"]}
-        differences[rung] = {k: [one.difference, one.low, one.high] for k, one in changes.items()}
+        differences[rung] = {k: _change(*counts, n, int(k)) for k in a[rung]["pass_at"]}
     if "ladder" in before:
         score = differences["ladder"] = {}
         for k in before["ladder"]["pass_at"]:
             pairs = [(a[str(r)], b[str(r)]) for r in before["ladder"]["rungs"]]
             groups = [paired_differences(x["correct"], y["correct"], x["n"], int(k)) for x, y in pairs]
-            change = stratified(groups, bounds=CHANGE)
-            score[k] = [change.value, change.low, change.high]
+            score[k] = [*stratified(groups, bounds=CHANGE).to_dict().values()]
     return differences
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[float]]:
     """Return the prover's changes in pass@k (after - before), paired over problems, with 95% percentile intervals."""
     a, b = before["prover"], after["prover"]
-    result = {}
-    for k in a["pass_at"]:
-        interval = paired_bootstrap(a["correct"], b["correct"], a["n"], k=int(k))
-        result[f"pass@{k}"] = [interval.difference, interval.low, interval.high]
-    return result
+    return {f"pass@{k}": _change(a["correct"], b["correct"], a["n"], int(k)) for k in a["pass_at"]}
+
+
+def _change(before: Sequence[int], after: Sequence[int], n: int, k: int) -> list[float]:
+    return [*paired_bootstrap(before, after, n, k=k).to_dict().values()]
 
 
 def write_evaluation(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
@@ -185,16 +183,12 @@ def summarise(
     )
     for name, label in groups:
         labels = {label(rows[0]) for rows in by_problem}
-        if len(labels) > 1:
-            result[name] = {
-                str(one): figures(
-                    [rows for rows in by_problem if label(rows[0]) == one], answers.n, resamples, seed, voted
-                )
-                for one in sorted(labels, key=lambda one: (isinstance(one, str), one or 0))
-            }
-    for rung, table in result.get("by_rung", {}).items():
-        members = [rows for rows in by_problem if str(rows[0].rung) == rung]
-        table["correct"] = [sum(row.correct for row in rows) for rows in members]
+        for one in sorted(labels, key=lambda one: (isinstance(one, str), one or 0)) if len(labels) > 1 else ():
+            members = [rows for rows in by_problem if label(rows[0]) == one]
+            table = figures(members, answers.n, resamples, seed, voted)
+            if name == "by_rung":
+                table["correct"] = [sum(row.correct for row in rows) for rows in members]
+            result.setdefault(name, {})[str(one)] = table
     score = ladder(result.get("by_rung", {}), powers_of_two(answers.n), ladder_rungs, resamples, seed)
     return result if score is None else {**result, "ladder": score}
 

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import astuple
 from typing import Any, TextIO
 
 from ..options import is_number
@@ -14,8 +15,6 @@ _REDRAW = 0.2  # seconds between two updates on a terminal
 _REPEAT = 30.0  # seconds between two lines where stderr is a file or a pipe
 RESAMPLES = 2_000
 """Bootstrap resamples for the interval of one player."""
-
-
 Cell = Estimate | Interval | str | None
 """Cell of a table: text is printed as it is, None is a missing value."""
 
@@ -110,8 +109,7 @@ def estimate(value: Any) -> Estimate:
 
 def interval(value: Any) -> Interval:
     """Read a difference as `estimate` reads a value."""
-    interval_read = estimate(value)
-    return Interval(interval_read.value, interval_read.low, interval_read.high)
+    return Interval(*astuple(estimate(value)))
 
 
 def single_players(side: Mapping[str, Any], kind: str) -> list[str]:
@@ -155,7 +153,6 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
         self.terminal = self.stream.isatty()
         self.start = time.monotonic()
         self.said = float("-inf") if self.terminal else self.start
-        self.drawn = False  # on the terminal
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
@@ -172,13 +169,11 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
             return
         self.stream.write(f"\r{text}\x1b[K")  # clears the rest of the line: a training bar may have been there
         self.stream.flush()
-        self.drawn = True
 
     def __exit__(self, *_: object) -> None:
-        if self.drawn:
+        if self.terminal and self.said > float("-inf"):  # a line was drawn
             self.stream.write("\n")
             self.stream.flush()
-            self.drawn = False
 
 
 def cells(figures: dict[str, float] | None) -> tuple[str, str]:

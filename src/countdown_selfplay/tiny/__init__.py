@@ -43,18 +43,6 @@ EMBEDDED |= {
     if absent_package(model.folder.replace("/", ".")) is None
 }
 
-__all__ = [
-    "EMBEDDED",
-    "LADDER_ASKED_PATH",
-    "LADDER_MODEL_PATHS",
-    "LADDER_SPEC",
-    "TINY_MODEL_PATH",
-    "TINY_SPEC",
-    "embedded_name",
-    "in_this_installation",
-    "load_tiny_model",
-]
-
 
 def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
     """Load the shipped model (float32, evaluation mode) and its tokenizer, or those of the folder `path`."""
@@ -82,6 +70,6 @@ def in_this_installation(path: str) -> str:
 
 def embedded_name(model: str) -> str | None:
     """Return the name of the embedded model that `model` is, by name or folder; None for any other."""
-    if model in EMBEDDED or not Path(model).is_dir():
-        return model if model in EMBEDDED else None
+    if model in EMBEDDED:
+        return model
     return next((name for name, path in EMBEDDED.items() if path.resolve() == Path(model).resolve()), None)
