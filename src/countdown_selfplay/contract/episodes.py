@@ -75,10 +75,7 @@ def play_out(
         rollout = sample(move, todo, n if move == 0 else 1)
         outcomes = domain.moved(rollout.texts, [repeated[i] for i in live], [states[i] for i in live])
         if len(outcomes) != len(live):
-            raise GameError(
-                f"`moved` of {type(domain).__name__} returned {len(outcomes)} results for {len(live)} moves; it must "
-                "return one state or verdict a move."
-            )
+            raise GameError(f"`moved` of {type(domain).__name__} gave {len(outcomes)} results for {len(live)} moves.")
         played.moves.append(rollout)
         played.episode_of.append(live)
         going = []

@@ -49,10 +49,7 @@ def check_part(what: str, part: Any, base: type, methods: Sequence[str]) -> None
     that lacks one of `methods`, or that has only one of `state_dict` and `load_state_dict`."""
     cls = part if isinstance(part, type) else type(part)
     if not issubclass(cls, base):
-        raise ConfigError(
-            f"{what} must be derived from {base.__name__} (`from {base.__module__} import {base.__name__}`), which "
-            f"has the defaults of all optional methods; {cls.__name__} is not."
-        )
+        raise ConfigError(f"{what} must be derived from {base.__name__} of {base.__module__}; {cls.__name__} is not.")
     states = {"state_dict", "load_state_dict"}
     overridden = {n for n in (*methods, *states) if getattr_static(cls, n, None) is not getattr_static(base, n, None)}
     for name in methods:
@@ -60,6 +57,4 @@ def check_part(what: str, part: Any, base: type, methods: Sequence[str]) -> None
             raise ConfigError(f"{what} must have a method `{name}`; {base.__module__} describes it ({base.__name__}).")
     if len(overridden & states) == 1:
         (missing,) = states - overridden
-        raise ConfigError(
-            f"{what} has no `{missing}`: no checkpoint would have its state; add it, or remove both."
-        )
+        raise ConfigError(f"{what} has no `{missing}`: no checkpoint would have its state; add it, or remove both.")

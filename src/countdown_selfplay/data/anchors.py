@@ -55,10 +55,7 @@ def run_anchors(
         if 0 < len(rows) < needed:  # repeated until they fill a round of the data loader
             rows = rows.select(list(range(len(rows))) * -(-needed // len(rows)))
     if len(rows) < needed:
-        raise DataError(
-            f"train_dataset holds {len(rows)} problems and every round draws {needed}; pass at least {needed}, or "
-            "lower problems_per_round."
-        )
+        raise DataError(f"train_dataset has {len(rows)} problems; pass {needed} or more, or lower problems_per_round.")
     if overlap := len(set(listed) & keys):
         logger.warning(
             "%d problems of train_dataset are also in eval_dataset: its pass@k will be contaminated; remove them.",
@@ -85,10 +82,7 @@ def anchor_dataset(
         return Dataset.from_list([domain.prove_row(problem) for problem in problems])
     if isinstance(dataset, IterableDataset):
         name = "eval_dataset" if held_out is None else "train_dataset"
-        raise DataError(
-            f"`{name}` is a stream (IterableDataset), whose problems cannot be counted; pass a data set, such as "
-            "Dataset.from_list(list(stream.take(10000)))."
-        )
+        raise DataError(f"`{name}` is a stream (IterableDataset); pass a Dataset, as of list(stream.take(10000)).")
     return Dataset.from_list(list(_rendered(dataset, domain, held_out is None)))
 
 

@@ -188,8 +188,7 @@ def read_answers(path: Path) -> AnswerSet:
     wanted = int(setting["n"]) * int(setting["n_problems"])
     if len(answers) < wanted:
         raise DataError(
-            f"'{path}' holds {len(answers)} of {wanted} answers: the evaluation is not finished; give the same `eval` "
-            "command again to go on."
+            f"'{path}' holds {len(answers)} of {wanted} answers: the evaluation is not finished; run it again."
         )
     rows = sorted((row for row, _ in answers), key=lambda row: (row.index, row.sample))
     places = [(i, j) for i in range(int(setting["n_problems"])) for j in range(int(setting["n"]))]

@@ -71,8 +71,7 @@ class AttemptFile:
         if begun != setting:
             other = [name for name in setting if begun.get(name) != setting[name]]
             raise ConfigError(
-                f"'{path}' holds the attempts of another call (it differs in {', '.join(other) or 'its settings'}); "
-                "call as then to go on, or delete it."
+                f"'{path}' holds the attempts of another call (it differs in {', '.join(other)}); delete it."
             )
         try:
             self.counts = {(row["key"], row["again"]): int(row["correct"]) for row in rows}

@@ -155,14 +155,12 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
     if not isinstance(domain, CountdownDomain):
         if named:
             raise ConfigError(
-                f"`--{named[0]}` ({given[named[0]]}) is Countdown's, and the domain is '{name_of(domain)}'; leave it "
-                "out, or set --domain_kwargs."
+                f"`--{named[0]}` ({given[named[0]]}) is Countdown's, not that of '{name_of(domain)}'; leave it."
             )
         return domain
     if "domain_kwargs" in given:
         raise ConfigError(
-            f"`--domain_kwargs` ({given['domain_kwargs']}) is not read by Countdown; set its options, such as "
-            "--operands."
+            f"`--domain_kwargs` ({given['domain_kwargs']}) is not for Countdown; set --operands and the like."
         )
     ranges: dict[str, Any] = {name: given[name] for name in _RANGES if name in given}
     if "operands" in given:
@@ -225,10 +223,7 @@ def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
     if domain.held_out_of_rung is None and not (options.rungs or options.problems_per_rung):
         return ProblemSet("the domain's held-out problems", held_out_of(domain, options.n_problems or DEFAULT_COUNT))
     if options.n_problems and options.problems_per_rung:
-        raise ConfigError(
-            f"`--n_problems` ({options.n_problems}) and `--problems_per_rung` ({options.problems_per_rung}) say two "
-            "things; pass one of them."
-        )
+        raise ConfigError("`--n_problems` and `--problems_per_rung` say two things; pass one of them.")
     count = len(options.rungs or domain.rungs) or 1
     each = options.problems_per_rung or max(1, (options.n_problems or DEFAULT_COUNT) // count)
     return ProblemSet("the held-out side, by rung", held_out_by_rung(domain, options.rungs, each))
@@ -237,10 +232,7 @@ def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
 def _some_rungs(problem_set: ProblemSet, domain: Any, options: argparse.Namespace) -> ProblemSet:
     """Keep the first problems of each requested rung. Raises ConfigError for a domain without rungs."""
     if domain.rung is None:
-        raise ConfigError(
-            f"`--rungs` and `--problems_per_rung` choose problems by rung, and the domain '{name_of(domain)}' has no "
-            "`rung` (contract/domain.py); leave them out."
-        )
+        raise ConfigError(f"`--rungs` and `--problems_per_rung` need problems by rung; '{name_of(domain)}' has none.")
     kept: list[int] = []
     seen: Counter[int] = Counter()
     for i, problem in enumerate(problem_set.problems):

@@ -27,10 +27,7 @@ def pass_at_k_array(counts: Sequence[int] | np.ndarray, n: int, k: int) -> np.nd
     DataError unless there are any, all whole and in [0, n]."""
     counts_P = np.asarray(counts)
     if counts_P.ndim != 1 or counts_P.size == 0 or counts_P.dtype.kind not in "iu":
-        raise DataError(
-            "Counts of correct answers must be a list with one whole number per problem, got the shape "
-            f"{counts_P.shape} of {counts_P.dtype}."
-        )
+        raise DataError(f"Counts must be whole numbers, one per problem, got {counts_P.shape} of {counts_P.dtype}.")
     for i in np.flatnonzero((counts_P < 0) | (counts_P > n))[:1]:
         raise DataError(f"Problem {i} has {counts_P[i]} correct answers out of n = {n}; counts must lie in [0, n].")
     return np.array([pass_at_k(n, c, k) for c in range(n + 1)])[counts_P]
