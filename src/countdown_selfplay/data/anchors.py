@@ -7,7 +7,6 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,24 +25,13 @@ NO_EXTRA = frozenset(("prompt", "image", "images", "prompts", "verdict", "comple
 NO_EXTRA |= {"completion_ids", "trainer_state", "log_extra", "log_metric"}
 
 
-@dataclass(frozen=True)
-class Anchors:
-    """Problems of a run."""
-
-    rows: Dataset
-    """Data set from which the data loader draws anchors."""
-    held_out: Dataset | None
-    """Rows for evaluation, or None."""
-    listed: list[str]
-    """Keys of the data set's problems, in its order."""
-    keys_held_out: frozenset[str]
-
-
 def run_anchors(
     args: Any, domain: Domain[Any], train: Dataset | None, held_out: Dataset | None, as_targets: bool
-) -> Anchors:
-    """Return the problems of a run. Raises DataError for an invalid row, and for fewer rows than a round draws.
-    `as_targets`: whether the proposer chooses from the whole data set, in which equal problems count once."""
+) -> tuple[Dataset, Dataset | None, list[str], frozenset[str]]:
+    """Return the rows from which the data loader draws anchors, the rows for evaluation or None, the keys of the data
+    set's problems in its order, and those of evaluation. Raises DataError for an invalid row, and for fewer rows than
+    a round draws. `as_targets`: whether the proposer chooses from the whole data set, in which equal problems count
+    once."""
     if isinstance(held_out, Mapping):
         raise ConfigError("`eval_dataset` is a dict of data sets; pass one, and hand the others to evaluate().")
     eval_rows = None if held_out is None else anchor_dataset(held_out, domain, args.seed)
@@ -61,7 +49,7 @@ def run_anchors(
             "%d problems of train_dataset are also in eval_dataset: its pass@k will be contaminated; remove them.",
             overlap,
         )
-    return Anchors(rows, eval_rows, listed, keys)
+    return rows, eval_rows, listed, keys
 
 
 def anchor_dataset(

@@ -9,7 +9,7 @@ import torch
 
 from ..contract.domain import P, Row, in_moves
 from ..contract.episodes import play_out
-from ..contract.round import Rollout, Turn
+from ..contract.round import Rollout, Round, Turn
 from ..distributed.processes import ALONE, Processes
 from ..domains import verdicts_of
 from ..random_state import seed_from
@@ -140,7 +140,7 @@ class Player:
 
 
 @dataclass
-class CollectingRound:
+class CollectingRound(Round):
     """Round (contract/round.py) of one process that samples without training. `truncated`: whether the token budget
     cut each sample, by `id(rollout)`. `draw`: sampler, (role, prompts, n, seed, stop strings) -> prompts x n
     completions; None: the roster's models in this process."""
@@ -150,9 +150,6 @@ class CollectingRound:
     index: int
     key: tuple[object, ...]
     """Key of the round's random seeds, in addition to the index, role and turn."""
-    held_out: frozenset[str] = frozenset()
-    rank: int = 0
-    world: int = 1
     draw: Callable[[str, list[Any], int, int, list[str] | None], list[list[Completion]]] | None = None
     truncated: dict[int, list[bool]] = field(default_factory=dict)
     turns: int = 0
@@ -207,15 +204,6 @@ class CollectingRound:
     ) -> Turn:
         rewards = rollout.rewards_B if rewards_B is None else torch.as_tensor(rewards_B, dtype=torch.float)
         return Turn(rollout, torch.zeros(len(rollout.texts)), rewards, group=group or rollout.n)
-
-    def solved_limit(self, role: str) -> int | None:
-        return None
-
-    def gather(self, items: list[Any]) -> list[Any]:
-        return items
-
-    def share(self, items: Sequence[Any]) -> list[Any]:
-        return list(items)
 
     def seed(self, *key: object) -> int:
         return seed_from(*self.key, self.index, *key)

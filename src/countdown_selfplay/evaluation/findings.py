@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..contract.metric import UNBOUNDED, Metric, Range, range_text
 from ..curriculum import Trip
@@ -298,8 +298,7 @@ def mean(run: Run, metric: str, late: bool = False, early: bool = False) -> floa
     return math.fsum(value for _, value in values) / len(values) if values else None
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(NamedTuple):
     """Verdict on a run. `word`: better, worse, mixed, no change shown, not finished, not measured. `text`: numbers."""
 
     word: str

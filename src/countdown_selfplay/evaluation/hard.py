@@ -100,13 +100,13 @@ def hard_problems(
     attempts: int = ATTEMPTS,
     most: int = MOST,
     exclude: Collection[str] = (),
-    candidates: int | None = None,
     part: int | None = None,
     file: AttemptFile | None = None,
     say: Callable[[str], None] | None = None,
     **sampling: Any,
 ) -> HardProblems:
-    """Return `count` problems of the domain that `model` solves at most `most` times in `attempts`.
+    """Return `count` problems of the domain that `model` solves at most `most` times in `attempts`. Raises DataError
+    if 20 times as many have fewer.
 
     SGS drops problems that a first solver solves more than half of the time and a second one more than 2
     times in 8, then false problems; here the exact generator makes no false problems, and one model selects, which may
@@ -114,11 +114,10 @@ def hard_problems(
 
     Args:
         part: Number of problems per part. None: 2 x `count`.
-        candidates: Largest number of problems tried, then DataError. None: 20 x `count`.
         file: Store of results, which are not sampled again.
         sampling: Arguments of evaluate_prover, such as temperature and max_new_tokens.
     """
-    limit = 20 * count if candidates is None else candidates
+    limit = 20 * count  # problems tried
 
     def solved(problems: Sequence[P], again: bool) -> list[int]:
         keys = [domain.key(problem) for problem in problems]

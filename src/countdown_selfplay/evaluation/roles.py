@@ -147,7 +147,6 @@ def evaluate_conjecturer(
     *,
     seed: int = 0,
     batch_size: int = 1024,
-    resamples: int = 10_000,
     prover_correct: Callable[[list[P]], Sequence[float]] | None = None,
     processes: Processes = ALONE,
     **sampling: Unpack[Sampling],
@@ -188,7 +187,7 @@ def evaluate_conjecturer(
     solve_rate = None
     if prover_correct is not None and playable:
         rates = prover_correct(list({domain.key(problem): problem for problem in playable}.values()))
-        solve_rate = share_interval(rates, resamples, seed)
+        solve_rate = share_interval(rates, seed=seed)
     return ConjecturerEvaluation(
         n=n,
         parseable=wilson_interval(len(parsed), n),
@@ -223,7 +222,7 @@ def _setting(model: Any, sampling: Mapping[str, Any], seed: int, domain: Any) ->
     return {**given, "dtype": dtype_of(model), "seed": seed, "domain": domain.to_dict()}
 
 
-def pooled(parts: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples: int = 10_000) -> ProverEvaluation:
+def pooled(parts: Sequence[ProverEvaluation], ks: Sequence[int] = ()) -> ProverEvaluation:
     """Combine the answers of all provers to each problem: n is the total, and pass@k is that of k answers drawn from
     all of them, comparable with one prover at equal samples. Settings in which the provers differ become lists; the
     seed is the first prover's. The interval of `score` averages the provers' limits, which is conservative."""
@@ -236,7 +235,7 @@ def pooled(parts: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples:
         parts[0],
         correct=correct,
         n=n,
-        pass_at={k: share_interval(pass_at_k_array(correct, n, k), resamples, 0) for k in ks},
+        pass_at={k: share_interval(pass_at_k_array(correct, n, k)) for k in ks},
         score=Estimate(*(sum(getattr(s, end) for s in scores) / count for end in ("value", "low", "high"))),
         reasons=sum((one.reasons for one in parts), Counter()),
         truncated_rate=sum(one.truncated_rate for one in parts) / count,

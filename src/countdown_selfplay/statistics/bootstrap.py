@@ -216,11 +216,7 @@ def independent_difference(a: Estimate, b: Estimate) -> Interval:
 
 
 def ratio_interval(
-    parts: Sequence[float],
-    wholes: Sequence[float],
-    clusters: Sequence[Hashable],
-    resamples: int = 10_000,
-    seed: int = 0,
+    parts: Sequence[float], wholes: Sequence[float], clusters: Sequence[Hashable], seed: int = 0
 ) -> Estimate | None:
     """Return sum(parts) / sum(wholes) with a 95% percentile bootstrap that draws clusters (problems), so that a
     problem's items stay together; None if all wholes are 0. 0 <= part <= whole for each item. Clusters whose whole is
@@ -234,17 +230,15 @@ def ratio_interval(
     value = float(part_C.sum() / whole_C.sum())
     if np.ptp(part_C / whole_C) == 0:
         return Estimate(value, *alike_ends(value, whole_C.size, SHARE))
-    drawn = resampled_means(part_C, resamples, seed) / resampled_means(whole_C, resamples, seed)
+    drawn = resampled_means(part_C, 10_000, seed) / resampled_means(whole_C, 10_000, seed)
     low, high = np.quantile(drawn, tails(0.95))
     return Estimate(value, float(low), float(high))
 
 
-def change_interval(
-    changes: Sequence[float], clusters: Sequence[Hashable], resamples: int = 10_000, seed: int = 0
-) -> Interval:
+def change_interval(changes: Sequence[float], clusters: Sequence[Hashable], seed: int = 0) -> Interval:
     """Return the mean of paired changes in [-1, 1] with a percentile interval over clusters of equal size."""
     total_C, count_C = _by_cluster(clusters, changes, [1.0] * len(changes))
-    interval = bootstrap_mean(total_C / count_C, resamples, seed, bounds=CHANGE)
+    interval = bootstrap_mean(total_C / count_C, seed=seed, bounds=CHANGE)
     return Interval(float(np.sum(total_C) / np.sum(count_C)), interval.low, interval.high)
 
 
@@ -290,7 +284,10 @@ def two_level_bootstrap(
     interval covers a new training run on new problems (`two_level_draws`). One seed per method gives
     `paired_bootstrap`: an interval over problems alone, for these weights. If one side has a single seed, its
     spread over seeds is unknown and not in the interval."""
-    a_SP, b_SP = (np.stack([pass_at_k_array(row, n, k) for row in _seeds(rows)]) for rows in (correct_a, correct_b))
+    for rows in (correct_a, correct_b):
+        if not len(rows) or np.ndim(rows[0]) != 1 or len({len(row) for row in rows}) != 1:
+            raise DataError("Counts must be one list per training seed, all over the same problems.")
+    a_SP, b_SP = (np.stack([pass_at_k_array(row, n, k) for row in rows]) for rows in (correct_a, correct_b))
     return two_level_interval(a_SP, b_SP, resamples, seed)
 
 
@@ -340,10 +337,3 @@ def _residual_variance(values_SP: np.ndarray) -> float:
     seeds, problems = values_SP.shape
     rest = values_SP - values_SP.mean(0) - values_SP.mean(1, keepdims=True) + values_SP.mean()
     return float((rest**2).sum()) / max((seeds - 1) * (problems - 1), 1)
-
-
-def _seeds(rows: Sequence[Sequence[int]] | np.ndarray) -> list[Sequence[int]]:
-    seeds = list(rows)
-    if not seeds or np.ndim(seeds[0]) != 1 or len({len(row) for row in seeds}) != 1:
-        raise DataError("Counts must be one list per training seed, all over the same problems.")
-    return seeds
