@@ -7,10 +7,11 @@ of the setting; the number of threads is not."""
 
 import json
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -100,12 +101,8 @@ def batch_key(identities: Sequence[tuple[Any, ...]], batch: Sequence[int]) -> tu
 
 def times_before(items: Sequence[Hashable]) -> list[int]:
     """Return the number of earlier occurrences of each item."""
-    seen: Counter[Hashable] = Counter()
-    times = []
-    for one in items:
-        times.append(seen[one])
-        seen[one] += 1
-    return times
+    counters: dict[Hashable, Iterator[int]] = defaultdict(count)
+    return [next(counters[one]) for one in items]
 
 
 def answer_batches(

@@ -70,9 +70,8 @@ class AttemptFile:
         begun, *rows = [row for _, row in json_lines(path, "delete it to begin again")]
         if begun != setting:
             other = [name for name in setting if begun.get(name) != setting[name]]
-            raise ConfigError(
-                f"'{path}' holds the attempts of another call (it differs in {', '.join(other)}); delete it."
-            )
+            differing = ", ".join(other) or "its settings"
+            raise ConfigError(f"'{path}' holds the attempts of another call (it differs in {differing}); delete it.")
         try:
             self.counts = {(row["key"], row["again"]): int(row["correct"]) for row in rows}
         except (KeyError, TypeError, ValueError):

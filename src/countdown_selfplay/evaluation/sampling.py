@@ -58,8 +58,8 @@ def shared_completions(
 ) -> list[list[Completion]]:
     """Sample as `sample_completions`. `processes` share the prompts, and each returns all completions, which depend on
     the number of processes."""
-    mine, how = processes.deal(prompts), {"seed": processes.seed(seed), "in_step": processes.in_step}
-    rows = sample_completions(model, tokenizer, mine, n, **how, **sampling)
+    sampling |= {"seed": processes.seed(seed), "in_step": processes.in_step}
+    rows = sample_completions(model, tokenizer, processes.deal(prompts), n, **sampling)
     return processes.collect(rows, len(prompts))
 
 

@@ -99,13 +99,15 @@ def setting_of(options: argparse.Namespace) -> Setting:
 
 def roles_of(model: str) -> list[str]:
     """Return the roles that the model played according to its folder, [] if unknown."""
-    run, folder = find_run(model), Path(model).resolve()
+    run = find_run(model)
     with suppress(DataError):  # neither file is needed
-        if (folder / ROLES_FILE).is_file():
-            return [str(role) for role in json_file(folder / ROLES_FILE, roles=list)["roles"]]
-        if run is not None:  # sft and ipo train one role; an adapter in a checkpoint has its role's name
-            role = json_file(run, config=dict)["config"].get("role") if run.parent == folder else folder.name
-            return [] if role is None else [str(role)]
+        if (Path(model) / ROLES_FILE).is_file():
+            return [str(role) for role in json_file(Path(model) / ROLES_FILE, roles=list)["roles"]]
+        if run is not None and run.parent == Path(model).resolve():
+            trained_role = json_file(run, config=dict)["config"].get("role")  # sft and ipo train one role
+            return [] if trained_role is None else [str(trained_role)]
+        if run is not None:  # an adapter in a checkpoint has no file of ours, but the name of its role
+            return [Path(model).resolve().name]
     return []
 
 

@@ -70,6 +70,6 @@ def in_this_installation(path: str) -> str:
 
 def embedded_name(model: str) -> str | None:
     """Return the name of the embedded model that `model` is, by name or folder; None for any other."""
-    if model in EMBEDDED:
-        return model
+    if model in EMBEDDED or not Path(model).is_dir():
+        return model if model in EMBEDDED else None
     return next((name for name, path in EMBEDDED.items() if path.resolve() == Path(model).resolve()), None)
