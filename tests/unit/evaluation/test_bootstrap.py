@@ -12,6 +12,7 @@ from countdown_selfplay.statistics.bootstrap import (
     Estimate,
     alike_ends,
     change_interval,
+    ends,
     independent_difference,
     ratio_interval,
     resampled_means,
@@ -87,8 +88,9 @@ def test_resampled_means_follow_the_exact_distribution_and_a_large_sample_has_ne
     assert found.value == 0.5
     assert (0.5 - found.low, found.high - 0.5) == pytest.approx((0.0310, 0.0310), abs=0.002)
     # At 68.27% the half-width is one standard error.
-    narrow = bootstrap_mean([0.0, 1.0] * 500, level=0.6827)
-    assert (narrow.high - narrow.low) / 2 == pytest.approx(0.01581, abs=0.001)
+    values = np.array([0.0, 1.0] * 500)
+    low, high = ends(values, resampled_means(values, 10_000, 0), 0.6827)
+    assert (high - low) / 2 == pytest.approx(0.01581, abs=0.001)
 
 
 def test_wilson_intervals_match_hand_computed_ones():
