@@ -70,7 +70,7 @@ def anchor_dataset(
         return Dataset.from_list([domain.prove_row(problem) for problem in problems])
     if isinstance(dataset, IterableDataset):
         name = "eval_dataset" if held_out is None else "train_dataset"
-        raise DataError(f"`{name}` is a stream (IterableDataset); pass a Dataset, as of list(stream.take(10000)).")
+        raise DataError(f"`{name}` is a stream (IterableDataset); pass Dataset.from_list(list(stream.take(10000))).")
     return Dataset.from_list(list(_rendered(dataset, domain, held_out is None)))
 
 

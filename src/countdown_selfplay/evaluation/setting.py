@@ -157,7 +157,7 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
     if not isinstance(domain, CountdownDomain):
         if named:
             raise ConfigError(
-                f"`--{named[0]}` ({given[named[0]]}) is Countdown's, not that of '{name_of(domain)}'; leave it."
+                f"`--{named[0]}` ({given[named[0]]}) is Countdown's; leave it out for '{name_of(domain)}'."
             )
         return domain
     if "domain_kwargs" in given:
