@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections import Counter
 from typing import Any, NamedTuple
 
 from countdown_selfplay.contract.domain import BaseDomain, Checked
@@ -71,3 +72,17 @@ class Sums(BaseDomain):
         if len(left) < n:
             raise DataError(f"There are {len(left)} sums up to {self.high}, fewer than {n}; raise `high`.")
         return random.Random(seed).sample(left, n)
+
+
+class CountingDomain:
+    """Domain that counts the verifications of each (text, problem)."""
+
+    def __init__(self, domain):
+        self.domain, self.verified = domain, Counter()
+
+    def __getattr__(self, name):
+        return getattr(self.domain, name)
+
+    def verify(self, texts, problems):
+        self.verified.update((text, self.domain.key(p)) for text, p in zip(texts, problems, strict=True))
+        return self.domain.verify(texts, problems)

@@ -65,15 +65,6 @@ UNDER_VLLM = ("min_new_tokens", "suppress_tokens")
 alike."""
 
 
-def _processor(name: str, value: Any) -> None:
-    """Build the processor of an entry of `generation_kwargs`, to check its value."""
-    from transformers import generation
-
-    kind = getattr(generation, GENERATION_KWARGS[name])
-    more = {"begin_suppress_tokens": (1,), "exponential_decay_length_penalty": ([0], 1)}.get(name, ())
-    kind(1, value, 0) if name == "min_new_tokens" else kind(value, *more)
-
-
 def shared_of(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings in SHARED of a run's configuration, with DEFAULTS for fields that it lacks."""
     return {name: DEFAULTS[name] if config.get(name) is None else config[name] for name in SHARED}
@@ -82,6 +73,8 @@ def shared_of(config: Mapping[str, Any]) -> dict[str, Any]:
 def check_generation_kwargs(given: Any, backend: str = "generate") -> dict[str, Any]:
     """Parse `generation_kwargs` into a dict. Raises ConfigError for an entry that does not act in all of a run's
     sampling under `backend`, for one that a field sets, and for a value that its processor refuses."""
+    from transformers import generation
+
     parsed = json_object("generation_kwargs", given, '{"suppress_tokens": [5]}')
     known = UNDER_VLLM if backend in ("vllm", "vllm_server") else tuple(GENERATION_KWARGS)
     for name, value in parsed.items():
@@ -95,8 +88,10 @@ def check_generation_kwargs(given: Any, backend: str = "generate") -> dict[str, 
                 f"`generation_kwargs` ({given}) cannot hold {name}: it does not act in all of a run's sampling{under}."
                 f"{nearest(str(name), list(known))}"
             )
+        more = {"begin_suppress_tokens": (1,), "exponential_decay_length_penalty": ([0], 1)}.get(name, ())
         try:
-            _processor(name, value)
+            kind = getattr(generation, GENERATION_KWARGS[name])
+            kind(1, value, 0) if name == "min_new_tokens" else kind(value, *more)
         except Exception as error:  # a processor of Transformers may raise anything for a wrong value
             first = (str(error).splitlines() or [type(error).__name__])[0]
             raise ConfigError(f"`generation_kwargs` holds {name} ({value!r}), which cannot be: {first}") from None
@@ -111,10 +106,7 @@ def check_token_ids(given: Mapping[str, Any], count: int) -> None:
     named += [i for word in bias for i in (word[0] if isinstance(bias, list) else word)]
     for one in named:
         if not is_whole(one, 0) or one >= count:
-            raise ConfigError(
-                f"`generation_kwargs` ({dict(given)}) names the token {one!r}, and the model's tokens are 0 to "
-                f"{count - 1}; name one of them."
-            )
+            raise ConfigError(f"`generation_kwargs` names the token {one!r}; the model's tokens are 0 to {count - 1}.")
 
 
 def sampling_of(args: Any, role: Any, stops: Sequence[str] | None) -> dict[str, Any]:
@@ -136,7 +128,7 @@ def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: i
         )
     values = {
         "do_sample": drawn,
-        "max_new_tokens": how["max_new_tokens"],
+        "max_new_tokens": most,
         "repetition_penalty": float(how["repetition_penalty"]),
         "eos_token_id": list(ends),
         "pad_token_id": ends[0] if pad is None else pad,

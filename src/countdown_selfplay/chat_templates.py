@@ -7,7 +7,8 @@ training."""
 import copy
 import inspect
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -83,27 +84,25 @@ def _fault(tokenizer: Any, chats: Iterable[Any]) -> PromptError | None:
     """Return the PromptError of the first chat that the template refuses or of which it omits a message; else None."""
     for chat in chats:
         try:
-            text = _rendered(tokenizer, chat, tokenize=False, add_generation_prompt=True)
+            text = _question(tokenizer, chat)
         except PromptError as error:
             return error
         for i, message in enumerate(chat):
-            if message["role"] in ("system", "user") and _with_more(tokenizer, chat, i) == text:
-                return PromptError(
-                    f"The model's chat template leaves out the {message['role']}'s message "
-                    f"({message['content'][:40]!r}); set `tokenizer.chat_template` to one that writes it, or take a "
-                    "prompt of plain text."
-                )
+            if message["role"] not in ("system", "user"):
+                continue
+            more = {**message, "content": f"{message['content']} 7"}
+            with suppress(PromptError):
+                if _question(tokenizer, [*chat[:i], more, *chat[i + 1 :]]) == text:  # the message has no effect
+                    return PromptError(
+                        f"The model's chat template leaves out the {message['role']}'s message "
+                        f"({message['content'][:40]!r}); set `tokenizer.chat_template` to one that writes it, or take "
+                        "a prompt of plain text."
+                    )
     return None
 
 
-def _with_more(tokenizer: Any, chat: Sequence[Any], i: int) -> str | None:
-    """Return the rendering of a chat with more text in message `i`: the same as before if the template omits the
-    message. None if it cannot be rendered."""
-    changed = [*chat[:i], {**chat[i], "content": f"{chat[i]['content']} 7"}, *chat[i + 1 :]]
-    try:
-        return str(_rendered(tokenizer, changed, tokenize=False, add_generation_prompt=True))
-    except PromptError:
-        return None
+def _question(tokenizer: Any, chat: Any) -> str:
+    return str(_rendered(tokenizer, chat, tokenize=False, add_generation_prompt=True))
 
 
 def _check_template(tokenizer: Any) -> None:
@@ -130,13 +129,13 @@ def _rendered(tokenizer: Any, chat: Any, **how: Any) -> Any:
         ) from error
 
 
-def prompt_ids(tokenizer: Any, prompt: Any, *, asks: bool = True) -> list[int]:
-    """Return the token ids of a prompt: a text, or chat messages rendered by a tokenizer from `ready`. asks: append
-    the template's beginning of an answer to a chat. Raises DataError for a prompt without a token."""
+def prompt_ids(tokenizer: Any, prompt: Any) -> list[int]:
+    """Return the token ids of a prompt: a text, or chat messages rendered by a tokenizer from `ready`, with the
+    template's beginning of an answer. Raises DataError for a prompt without a token."""
     if isinstance(prompt, str):
         ids = tokenizer(prompt)["input_ids"]
     else:
-        ids = _rendered(tokenizer, prompt, add_generation_prompt=asks, return_dict=True)["input_ids"]
+        ids = _rendered(tokenizer, prompt, add_generation_prompt=True, return_dict=True)["input_ids"]
     if not ids:
         raise DataError(f"The prompt {str(prompt)[:60]!r} has no token.")
     return list(ids)

@@ -88,8 +88,7 @@ def need(place: str, what: str) -> None:
     package = absent_package(place)
     if package is not None:
         raise AbsentPackageError(
-            f"{what} needs the package countdown_selfplay.{package}, which this installation lacks; install the whole "
-            "wheel of countdown-selfplay."
+            f"{what} needs countdown_selfplay.{package}, which this installation lacks; install the whole wheel."
         )
 
 

@@ -16,22 +16,27 @@ def varied_reward(completions, **kwargs):
     return [0.0 if index % 3 else float(len(text)) for index, text in enumerate(completions)]
 
 
+ROWS = Dataset.from_list([{"prompt": f"{a} {a + 1} {a + 2} = {3 * a + 3} :"} for a in range(2, 6)])
+
+
+def scored(kind, config, folder, **own):
+    """TRL's trainer of the tiny model, and a batch that it has sampled and scored."""
+    model, tokenizer = load_tiny_model()
+    args = config(
+        output_dir=str(folder), per_device_train_batch_size=16, num_generations=4, max_completion_length=16, beta=0.0,
+        bf16=False, use_cpu=True, report_to="none", gradient_checkpointing=False, **own,
+    )  # fmt: skip
+    trainer = kind(model, varied_reward, args=args, train_dataset=ROWS, processing_class=tokenizer)
+    trainer.current_gradient_accumulation_steps = 1
+    torch.manual_seed(0)
+    return trainer, trainer._generate_and_score_completions([{"prompt": ROWS[i // 4]["prompt"]} for i in range(16)])
+
+
 @pytest.fixture(scope="module", params=["grpo", "dr_grpo"])
 def trl_batch(request, tmp_path_factory):
     """(name, TRL's trainer, one scored batch of it whose old log-probs were moved off the current ones)."""
-    model, tokenizer = load_tiny_model()
-    args = GRPOConfig(
-        output_dir=str(tmp_path_factory.mktemp("trl")), loss_type=request.param,
-        scale_rewards="group" if request.param == "grpo" else "none", per_device_train_batch_size=16,
-        num_generations=4, max_completion_length=16, beta=0.0, bf16=False, use_cpu=True, report_to="none",
-        gradient_checkpointing=False,
-    )  # fmt: skip
-    rows = Dataset.from_list([{"prompt": f"{a} {a + 1} {a + 2} = {3 * a + 3} :"} for a in range(2, 6)])
-    trainer = GRPOTrainer(model, varied_reward, args=args, train_dataset=rows, processing_class=tokenizer)
-    trainer.current_gradient_accumulation_steps = 1
-    prompts = [{"prompt": rows[i // 4]["prompt"]} for i in range(16)]
-    torch.manual_seed(0)
-    batch = trainer._generate_and_score_completions(prompts)
+    own = {"loss_type": request.param, "scale_rewards": "group" if request.param == "grpo" else "none"}
+    trainer, batch = scored(GRPOTrainer, GRPOConfig, tmp_path_factory.mktemp("trl"), **own)
     noise = torch.randn(batch["completion_ids"].shape) * 0.3
     with torch.no_grad():
         batch["old_per_token_logps"] = current_logps(trainer, batch) + noise
@@ -82,7 +87,7 @@ def test_the_correction_for_another_sampler_is_that_of_trl(trl_batch, mode):
     texts = [f"{i % 4} + {i % 7} * {i % 5}" for i in range(16)]
     completions = [trainer.processing_class(text, add_special_tokens=False)["input_ids"] for text in texts]
     generator = torch.Generator().manual_seed(1)
-    rows = [{"prompt": trainer.train_dataset[i // 4]["prompt"]} for i in range(16)]
+    rows = [{"prompt": ROWS[i // 4]["prompt"]} for i in range(16)]
     logps = [(torch.randn(len(ids), generator=generator) * 0.2 - 6.0).tolist() for ids in completions]
     logps[3][1] = None
     settings = {
@@ -116,18 +121,10 @@ def test_the_correction_for_another_sampler_is_that_of_trl(trl_batch, mode):
 
 
 def test_the_gradient_is_that_of_trl(tmp_path):
-    model, tokenizer = load_tiny_model()
-    args = RLOOConfig(
-        output_dir=str(tmp_path), per_device_train_batch_size=16, num_generations=4, max_completion_length=16,
-        beta=0.0, bf16=False, use_cpu=True, report_to="none", gradient_checkpointing=False, normalize_advantages=False,
-    )  # fmt: skip
-    rows = Dataset.from_list([{"prompt": f"{a} {a + 1} {a + 2} = {3 * a + 3} :"} for a in range(2, 6)])
-    trainer = RLOOTrainer(model, varied_reward, args=args, train_dataset=rows, processing_class=tokenizer)
-    trainer.current_gradient_accumulation_steps = 1
-    torch.manual_seed(0)
-    batch = trainer._generate_and_score_completions([{"prompt": rows[i // 4]["prompt"]} for i in range(16)])
+    trainer, batch = scored(RLOOTrainer, RLOOConfig, tmp_path, normalize_advantages=False)
+    model = trainer.model
     theirs = torch.autograd.grad(trainer.compute_loss(model, batch), list(model.parameters()))
-    texts = tokenizer.batch_decode(batch["completion_ids"], skip_special_tokens=True)
+    texts = trainer.processing_class.batch_decode(batch["completion_ids"], skip_special_tokens=True)
     objective = make_objective("rloo")
     credit = objective.advantages(torch.tensor(varied_reward(texts)).reshape(4, 4)).reshape(-1)
     assert torch.allclose(credit, batch["advantages"], atol=1e-5)

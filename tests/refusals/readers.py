@@ -112,7 +112,6 @@ ROWS = [
     # counts
     row("=one", bootstrap_mean, [], error=DataError),
     row("=nan =1", bootstrap_mean, [0.5, nan], error=DataError),
-    row("level=1.0", bootstrap_mean, [0.5], level=1.0),
     row("resamples=0", bootstrap_mean, [0.5], resamples=0),
     row("=2 =3", paired_bootstrap, [1, 2], [1, 2, 3], 4, error=DataError),
     row("=0 =5 =4", paired_bootstrap, [5], [1], 4, error=DataError),

@@ -1,13 +1,15 @@
-# Tests: tools/results
+# Tests: tools/results, lab/arena/board.py
 """docs/results/ is what tools/results computes from docs/benchmarks/ as they are now."""
 
 import json
 from functools import cache
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from tools.results import __main__ as pages
-from tools.results import readers, rows
+from tools.results import arena, arena_plots, readers, rows
+from tools.results.readers import DATA
 from tools.results.studies import STUDIES
 
 AGAIN = "out of date; run: python -m tools.results"
@@ -55,3 +57,28 @@ def test_p_values_are_those_of_students_t_and_of_welch():
     values = {"a": np.array([2.0, 3.0, 4.0]), "b": np.array([0.0, 1.0, 2.0])}
     row = rows.measured(readers.Arms({}, lambda arm, metric: values[arm]), "a", "b", "solved", 10)
     assert row["difference"] == 2 and row["p"] == pytest.approx(0.0705, abs=1e-4)
+
+
+ARENA_AGAIN = f"{AGAIN}, after countdown-selfplay arena --table --output docs/benchmarks/arena"
+PAGE = pages.FOLDER / "arena.md"
+
+
+def jobs(track):
+    own = [p for p in (DATA / "arena" / track).glob("*.json") if not p.name.endswith(".failed.json")]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in own]
+
+
+def test_the_committed_page_and_plots_are_those_of_the_standings():
+    found = arena.standings()
+    text = PAGE.read_text(encoding="utf-8")
+    made = text
+    for name, content in arena.parts(found).items():
+        made = pages.between(made, name, content)
+    assert made == text, ARENA_AGAIN
+    for name, one in arena_plots.drawn(found).items():
+        assert (pages.DOCS / "assets" / name).read_text(encoding="utf-8") == one, ARENA_AGAIN
+        assert ElementTree.fromstring(one).tag.endswith("svg") and f"assets/{name}" in text
+        assert "nan" not in one
+    text = PAGE.read_text(encoding="utf-8").partition("<!-- computed")[0]
+    scores = {row["contestant"]: row["score"]["pass@1"]["value"] for row in arena.standings()["ladder"]["rows"]}
+    assert [name for name, value in scores.items() if f"{value:.3f}"[1:] not in text] == []

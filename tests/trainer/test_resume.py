@@ -174,7 +174,7 @@ def test_the_cumulative_solve_rate_counts_the_data_sets_problems(straight):
     lines = rounds(trainer.args.output_dir)
     rates = [line["round/cumulative_solve_rate"] for line in lines]
     assert rates == sorted(rates) and rates[0] > 0
-    keys = problem_keys(trainer.train_dataset, trainer.domain)
+    keys = set(problem_keys(trainer.train_dataset, trainer.domain))
     solved = {key for result in trainer.results for key, count, _ in result.solved if count}
     assert rates[-1] == len(solved & keys) / len(keys)
     assert [line["round/generations"] for line in lines] == [48, 96, 144, 192]  # 32 answers and 16 proposals a round

@@ -14,7 +14,7 @@ from countdown_selfplay.contract.game import BaseGame
 from countdown_selfplay.contract.round import RoundResult
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.objectives.rloo import RLOO
-from countdown_selfplay.testing import CountingDomain
+from tests.toy_domain import CountingDomain
 
 from .conftest import make_trainer, ran, results_of, rounds
 

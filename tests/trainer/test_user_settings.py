@@ -162,7 +162,7 @@ def test_columns_that_hold_the_problem_itself_are_not_handed_on(build):
 def test_generated_anchors_leave_the_evaluations_problems_out(build):
     """Problems of the training side: the side alone does not keep them apart from generated ones."""
     trainer = build(trainer={"eval_dataset": rows_of(generate_problems(600, TINY_SPEC, seed=9))})
-    keys = problem_keys(trainer.train_dataset, trainer.domain)
+    keys = set(problem_keys(trainer.train_dataset, trainer.domain))
     assert len(trainer.held_out) == 600 and len(keys) == 2048 and not keys & trainer.held_out
 
 

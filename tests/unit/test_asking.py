@@ -94,7 +94,6 @@ def test_prompt_ids_of_a_chat_are_those_of_its_rendering():
     own = tokenizer(" {{ messages[0].content }}{% if add_generation_prompt %} ={% endif %}")
     chat = [{"role": "user", "content": "3 5 7"}]
     assert prompt_ids(own, chat) == own("3 5 7 =", add_special_tokens=False)["input_ids"]
-    assert prompt_ids(own, chat, asks=False) == own("3 5 7", add_special_tokens=False)["input_ids"]
 
 
 def test_one_generation_config_holds_every_setting():

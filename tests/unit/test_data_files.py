@@ -1,5 +1,5 @@
-# Tests: data/files.py, data/jsonl.py
-"""Files of problems that are something else: rows where there are any, one sentence where there are none."""
+# Tests: data/files.py, data/jsonl.py, data/run_files.py
+"""Files of problems and lines of JSON: rows where there are any, else one sentence by file and line."""
 
 import gzip
 import json
@@ -9,6 +9,8 @@ import pytest
 from datasets import Dataset, DatasetDict
 
 from countdown_selfplay.data.files import load_problem_rows
+from countdown_selfplay.data.jsonl import json_file, json_rows
+from countdown_selfplay.data.run_files import read_lines
 
 ROW = {"nums": [3, 4], "target": 7}
 LINE = json.dumps(ROW)
@@ -49,3 +51,35 @@ def test_a_split_of_a_saved_folder_is_read_by_its_name(tmp_path, monkeypatch):
     data = Dataset.from_list([{"nums": [3, 5], "target": 8}])
     DatasetDict(test=data).save_to_disk("splits")
     assert load_problem_rows("splits", "test")["target"] == [8]
+
+
+def test_a_file_of_one_object_may_have_lines(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{\n"a": 1\n}\n')
+    assert json_file(path) == {"a": 1}
+
+
+def test_of_a_log_only_the_last_line_may_be_torn(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 1}\n{"step": 2}\n{"st')
+    assert read_lines(path) == [{"step": 1}, {"step": 2}]
+    path.write_text('{"step": 1}\n{"step": null}\n')
+    assert read_lines(path) == [{"step": 1}, {"step": None}]
+
+
+ROWS = {
+    '{"a": 1}\n\n{"a": 2}\r\n': [{"a": 1}, {"a": 2}],
+    '\ufeff{"a": 1}\n': [{"a": 1}],  # as editors on Windows write it
+    '[{"a": 1},\n {"a": null}]': [{"a": 1}, {"a": None}],
+    '\ufeff [{"a": 1}]': [{"a": 1}],
+    '{\n "a": [1,\n 2]\n}\n': [{"a": [1, 2]}],
+    "[]": [],
+    "": [],
+}
+
+
+@pytest.mark.parametrize("text", ROWS, ids=range(len(ROWS)))
+def test_a_file_of_data_holds_lines_a_list_or_one_object(tmp_path, text):
+    path = tmp_path / "a.json"
+    path.write_text(text, encoding="utf-8")
+    assert json_rows(path) == ROWS[text]

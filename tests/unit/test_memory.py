@@ -1,4 +1,4 @@
-# Tests: planning/memory.py, planning/fit.py, cli/launch.py, planning/dry_run.py, planning/probe.py
+# Tests: planning/memory.py, cli/launch.py, planning/dry_run.py, planning/probe.py
 """What a dry run says of memory, against built models and by hand; a probe against what it must hold."""
 
 import json
@@ -13,7 +13,7 @@ from trl import ModelConfig
 
 from countdown_selfplay.config.script import JointScriptArguments
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.planning import fit
+from countdown_selfplay.planning import memory
 from countdown_selfplay.planning.dry_run import Plans, _prompts
 from countdown_selfplay.planning.memory import (
     GIB,
@@ -249,7 +249,7 @@ def test_a_layer_more_keeps_its_input_where_it_is_recomputed_and_all_it_reads_ot
     ],
 )
 def test_what_does_not_fit_is_told_the_least_change_that_does(size, rows, batch, said, monkeypatch):
-    monkeypatch.setattr(fit, "room_of", lambda launch: 79.0 * GIB)
+    monkeypatch.setattr(memory, "room_of", lambda launch: 79.0 * GIB)
     args = joint_config("unused", use_cpu=True, generation_rows=rows, gradient_checkpointing=False)
     args.per_device_eval_batch_size = 1024 if rows == 512 else 8
     vars(args).update(size=size, per_device_train_batch_size=batch)
@@ -260,17 +260,17 @@ def test_what_does_not_fit_is_told_the_least_change_that_does(size, rows, batch,
         planned.append((rows, *batches, args.gradient_checkpointing, args.policy_sharing, launch))
         return planned_parts(args, launch)
 
-    assert fit.fitting(plans, args, Launch()) == ""
+    assert memory.fitting(plans, args, Launch()) == ""
     if size < 79:
-        assert fit.fitting(plans, args, gpu).endswith(said)
+        assert memory.fitting(plans, args, gpu).endswith(said)
         assert len(set(planned)) == len(planned)  # none is counted twice
         return
     with pytest.raises(ConfigError, match=re.escape(said)):
-        fit.fitting(planned_parts, args, gpu)
+        memory.fitting(planned_parts, args, gpu)
     args.policy_sharing, args.size = "tied", 400  # 8 processes hold 50 each
-    monkeypatch.setattr(fit, "room_of", lambda launch: 79.0 * GIB if launch.processes > 1 else 7.0 * GIB)
+    monkeypatch.setattr(memory, "room_of", lambda launch: 79.0 * GIB if launch.processes > 1 else 7.0 * GIB)
     with pytest.raises(ConfigError, match="a GPU has 7; the least change that fits: more GPUs"):
-        fit.fitting(planned_parts, args, gpu)
+        memory.fitting(planned_parts, args, gpu)
 
 
 def test_prompts_are_those_of_the_rows_at_hand_or_512_tokens(tmp_path):
@@ -291,13 +291,13 @@ def test_prompts_are_those_of_the_rows_at_hand_or_512_tokens(tmp_path):
 def test_a_change_of_the_weights_is_one_that_the_rules_allow_and_the_rest_fits_under_it(monkeypatch):
     """By hand: 90 GiB on two processes are 45, with 26 sampled rows and gradients below 79; another temperature of one
     role forbids adapters over one base."""
-    monkeypatch.setattr(fit, "room_of", lambda launch: 79.0 * GIB)
+    monkeypatch.setattr(memory, "room_of", lambda launch: 79.0 * GIB)
     args = joint_config("unused", use_cpu=True, generation_rows=512, conjecturer_temperature=0.5, guard=False)
     args.per_device_eval_batch_size = 8
     vars(args).update(size=90, per_device_train_batch_size=1)
     said = "fits: generation_rows=256 and --accelerate_config zero3 --num_processes 2."
     with pytest.raises(ConfigError, match=re.escape(said)):
-        fit.fitting(planned_parts, args, Launch(device="cuda", bf16=True))
+        memory.fitting(planned_parts, args, Launch(device="cuda", bf16=True))
 
 
 def test_an_engine_without_room_for_weights_and_scores_is_refused():

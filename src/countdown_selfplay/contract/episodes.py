@@ -26,11 +26,15 @@ class Episodes(Rollout):
     @property
     def lengths(self) -> list[int]:
         """Number of moves of each episode, (B)."""
-        counts = [0] * len(self.texts)
-        for index in self.episode_of:
-            for episode in index:
-                counts[episode] += 1
-        return counts
+        return [len(moves) for moves in self.by_episode(self.episode_of)]
+
+    def by_episode(self, values: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """Return the values of each episode's moves, (B) lists. `values`: one per sample in `moves[m]`, for each m."""
+        episodes: list[list[Any]] = [[] for _ in self.texts]
+        for of_move, index in zip(values, self.episode_of, strict=True):
+            for value, episode in zip(of_move, index, strict=True):
+                episodes[episode].append(value)
+        return episodes
 
 
 @dataclass(frozen=True)
@@ -71,10 +75,7 @@ def play_out(
         rollout = sample(move, todo, n if move == 0 else 1)
         outcomes = domain.moved(rollout.texts, [repeated[i] for i in live], [states[i] for i in live])
         if len(outcomes) != len(live):
-            raise GameError(
-                f"`moved` of {type(domain).__name__} returned {len(outcomes)} results for {len(live)} moves; it must "
-                "return one state or verdict a move."
-            )
+            raise GameError(f"`moved` of {type(domain).__name__} gave {len(outcomes)} results for {len(live)} moves.")
         played.moves.append(rollout)
         played.episode_of.append(live)
         going = []

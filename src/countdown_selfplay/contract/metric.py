@@ -157,14 +157,14 @@ def as_json(metric: Metric) -> dict[str, Any]:
 def from_json(name: str, written: Mapping[str, Any]) -> Metric:
     """Return the metric that `as_json` has written. Raises ValueError or TypeError for anything else."""
     healthy, trip = (written.get(key) and read_range(written[key]) for key in ("healthy", "trip"))
-    text, word, subject, cure = (str(written.get(key) or "") for key in ("help", "word", "subject", "cure"))
+    texts: dict[str, Any] = {key: str(written.get(key) or "") for key in ("help", "word", "subject", "cure")}
     panel = Panel(**written["panel"]) if written.get("panel") else None
     if panel is not None:
         if not all(isinstance(one, str) for one in (panel.title, panel.section, panel.label)):
             raise TypeError("a panel without a title")
         panel = replace(panel, view=tuple(map(float, panel.view)))
-    metric = Metric(name, text, healthy or UNBOUNDED, trip, written.get("in_a_row"), word=word, cure=cure)
-    return replace(metric, subject=subject, panel=panel, legible=bool(written.get("legible")))
+    others: dict[str, Any] = {"in_a_row": written.get("in_a_row"), "legible": bool(written.get("legible"))}
+    return Metric(name, healthy=healthy or UNBOUNDED, trip=trip, panel=panel, **texts, **others)
 
 
 def read_range(value: object) -> Range:

@@ -102,7 +102,7 @@ class RoundResult:
 class Round(Protocol):
     """Interface through which a game samples, credits and exchanges data. The trainer makes one per round; tests make
     one from scripted texts (`countdown_selfplay.testing`). All processes call `sample`, `credit` and `gather` in the
-    same order, each with any number of rows.
+    same order, each with any number of rows. A subclass inherits a round of one process without training.
 
     Example::
 
@@ -118,10 +118,10 @@ class Round(Protocol):
     index: int
     """Number of rounds before this one."""
     domain: Any
-    held_out: frozenset[str]
+    held_out: frozenset[str] = frozenset()
     """Keys of the held-out problems, on which the run is evaluated."""
-    rank: int
-    world: int
+    rank: int = 0
+    world: int = 1
 
     def players(self, kind: str) -> list[str]:
         """Return the players of a role: prover -> ["prover"], or ["prover/0", "prover/1"]; [] if the run has none."""
@@ -147,7 +147,7 @@ class Round(Protocol):
         """Return the inner product of the player's last update and the gradient of each right answer's log-prob, (B),
         in nats; NaN for other answers. With `weights_B`, return it for all answers, each times its weight. None
         before the player's first optimizer step."""
-        ...
+        return None
 
     def credit(
         self,
@@ -171,19 +171,19 @@ class Round(Protocol):
 
     def dataset(self) -> list[Any]:
         """Return the problems of the data set, each once, in its order."""
-        ...
+        return []
 
     def solved_limit(self, role: str) -> int | None:
         """Return the number of correct answers after which a problem is not trained on, or None for no limit."""
-        ...
+        return None
 
     def gather(self, items: list[T]) -> list[T]:
         """Return the lists of all processes, concatenated in rank order."""
-        ...
+        return items
 
     def share(self, items: Sequence[T]) -> list[T]:
         """Return this process's part of a list that all processes hold; lengths of parts differ by at most one."""
-        ...
+        return list(items)
 
     def seed(self, *key: object) -> int:
         """Return a seed that depends on the run's seed, `key`, the round and the attempt, equal on all processes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import getattr_static
 from typing import Any, Protocol, runtime_checkable
 
 from ..errors import ConfigError
@@ -48,22 +49,12 @@ def check_part(what: str, part: Any, base: type, methods: Sequence[str]) -> None
     that lacks one of `methods`, or that has only one of `state_dict` and `load_state_dict`."""
     cls = part if isinstance(part, type) else type(part)
     if not issubclass(cls, base):
-        raise ConfigError(
-            f"{what} must be derived from {base.__name__} (`from {base.__module__} import {base.__name__}`), which "
-            f"has the defaults of all optional methods; {cls.__name__} is not."
-        )
+        raise ConfigError(f"{what} must be derived from {base.__name__} of {base.__module__}; {cls.__name__} is not.")
     states = {"state_dict", "load_state_dict"}
-    overridden = {name for name in (*methods, *states) if _written(cls, name) is not _written(base, name)}
+    overridden = {n for n in (*methods, *states) if getattr_static(cls, n, None) is not getattr_static(base, n, None)}
     for name in methods:
         if name not in overridden:
             raise ConfigError(f"{what} must have a method `{name}`; {base.__module__} describes it ({base.__name__}).")
     if len(overridden & states) == 1:
         (missing,) = states - overridden
-        raise ConfigError(
-            f"{what} has no method `{missing}`, so that its state would be in no checkpoint; add it, or remove the "
-            "other one."
-        )
-
-
-def _written(cls: type, name: str) -> Any:
-    return next((vars(one)[name] for one in cls.__mro__ if name in vars(one)), None)
+        raise ConfigError(f"{what} has no `{missing}`: no checkpoint would have its state; add it, or remove both.")

@@ -199,11 +199,11 @@ class CountdownCritique(Critique):
         return named[-1].text if named and named[-1] in steps_of(answer) else None
 
     def rejections(self, text: str) -> int:
-        return text.split().count(REJECT) if self.bare else paper.rejections_in(text)
+        return text.split().count(REJECT) if self.bare else str(text).count(paper.NOT_CRITICAL)
 
     def hints_rejection(self, text: str) -> bool:
         """Return whether a revision rejects the critique in any wording; the tiny model has only the word "right"."""
-        return self.rejections(text) > 0 if self.bare else paper.hints_rejection_in(text)
+        return self.rejections(text) > 0 if self.bare else paper.SENTENCE in str(text)
 
     def calls_wrong(self, text: str) -> bool | None:
         """Return whether a reply calls the step wrong, None if unreadable. Bare replies: "right", or an expression."""

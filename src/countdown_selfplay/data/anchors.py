@@ -7,7 +7,6 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,47 +20,36 @@ from ..random_state import seed_from
 logger = logging.getLogger(__name__)
 
 GENERATED_ANCHORS = 2048  # many epochs of a tiny run; generated in seconds
-
-
 # Columns that are dropped, in addition to the problem's: names that TRL passes or reads.
 NO_EXTRA = frozenset(("prompt", "image", "images", "prompts", "verdict", "completion", "completions"))
 NO_EXTRA |= {"completion_ids", "trainer_state", "log_extra", "log_metric"}
 
 
-@dataclass(frozen=True)
-class Anchors:
-    """Problems of a run."""
-
-    rows: Dataset
-    """Data set from which the data loader draws anchors."""
-    held_out: Dataset | None
-    """Rows for evaluation, or None."""
-    listed: list[str]
-    """Keys of the data set's problems, in its order."""
-    keys_held_out: frozenset[str]
-
-
 def run_anchors(
     args: Any, domain: Domain[Any], train: Dataset | None, held_out: Dataset | None, as_targets: bool
-) -> Anchors:
-    """Return the problems of a run. Raises DataError for an invalid row, and for fewer rows than a round draws.
-    `as_targets`: whether the proposer chooses from the whole data set, in which equal problems count once."""
+) -> tuple[Dataset, Dataset | None, list[str], frozenset[str]]:
+    """Return the rows from which the data loader draws anchors, the rows for evaluation or None, the keys of the data
+    set's problems in its order, and those of evaluation. Raises DataError for an invalid row, and for fewer rows than
+    a round draws. `as_targets`: whether the proposer chooses from the whole data set, in which equal problems count
+    once."""
     if isinstance(held_out, Mapping):
         raise ConfigError("`eval_dataset` is a dict of data sets; pass one, and hand the others to evaluate().")
     eval_rows = None if held_out is None else anchor_dataset(held_out, domain, args.seed)
-    keys = problem_keys(eval_rows, domain)
-    rows = anchor_dataset(train, domain, args.seed, keys)
-    listed = listed_keys(rows, domain)
+    keys = frozenset[str]() if eval_rows is None else frozenset(problem_keys(eval_rows, domain))
+    rows, needed = anchor_dataset(train, domain, args.seed, keys), args.problems_per_round
+    listed = problem_keys(rows, domain)
     if as_targets:
         warn_twice(listed)
-        rows = repeated(rows, args)
-    check_enough(rows, args)
+        if 0 < len(rows) < needed:  # repeated until they fill a round of the data loader
+            rows = rows.select(list(range(len(rows))) * -(-needed // len(rows)))
+    if len(rows) < needed:
+        raise DataError(f"train_dataset has {len(rows)} problems; pass {needed} or more, or lower problems_per_round.")
     if overlap := len(set(listed) & keys):
         logger.warning(
             "%d problems of train_dataset are also in eval_dataset: its pass@k will be contaminated; remove them.",
             overlap,
         )
-    return Anchors(rows, eval_rows, listed, keys)
+    return rows, eval_rows, listed, keys
 
 
 def anchor_dataset(
@@ -82,10 +70,7 @@ def anchor_dataset(
         return Dataset.from_list([domain.prove_row(problem) for problem in problems])
     if isinstance(dataset, IterableDataset):
         name = "eval_dataset" if held_out is None else "train_dataset"
-        raise DataError(
-            f"`{name}` is a stream (IterableDataset), and a run counts its problems and its epochs by their number; "
-            "pass a data set, such as Dataset.from_list(list(stream.take(10000)))."
-        )
+        raise DataError(f"`{name}` is a stream (IterableDataset); pass Dataset.from_list(list(stream.take(10000))).")
     return Dataset.from_list(list(_rendered(dataset, domain, held_out is None)))
 
 
@@ -99,38 +84,15 @@ def _rendered(rows: Any, domain: Domain[Any], rendered: bool) -> Iterator[dict[s
             rendered = True
             logger.warning(
                 f"Row {index} of train_dataset ({domain.key(problem)}) is out of range: {beyond}. Such rows are "
-                "played as they are, and the conjecturer is held to the range; widen it if it is to follow them."
+                "played, and the conjecturer is held to the range; widen it if it is to follow them."
             )
         extra = {name: value for name, value in row.items() if name not in NO_EXTRA and name not in columns}
         yield extra | domain.prove_row(problem)
 
 
-def listed_keys(rows: Dataset, domain: Domain[Any]) -> list[str]:
+def problem_keys(rows: Dataset, domain: Domain[Any]) -> list[str]:
     """Return the keys of the problems in an anchor data set, in its order."""
     return [domain.key(domain.problem(row, index)) for index, row in enumerate(rows)]
-
-
-def problem_keys(rows: Dataset | None, domain: Domain[Any]) -> frozenset[str]:
-    """Return the keys of the problems in a data set; empty for None."""
-    return frozenset() if rows is None else frozenset(listed_keys(rows, domain))
-
-
-def check_enough(rows: Dataset, args: Any) -> None:
-    """Raise DataError if a round draws more problems than there are rows."""
-    needed = args.problems_per_round
-    if len(rows) < needed:
-        raise DataError(
-            f"train_dataset holds {len(rows)} problems and every round draws {needed}; pass at least {needed}, or "
-            "lower problems_per_round."
-        )
-
-
-def repeated(rows: Dataset, args: Any) -> Dataset:
-    """Repeat the rows until they fill a round of the data loader, for a proposer that chooses from all of them."""
-    if not len(rows):
-        return rows
-    times = -(-args.problems_per_round // len(rows))
-    return rows if times == 1 else rows.select(list(range(len(rows))) * times)
 
 
 def warn_twice(listed: list[str]) -> None:
@@ -155,7 +117,7 @@ class RoundBatches(Sampler[list[int]]):
     def __init__(
         self, rows: int, problems: int, processes: int, rounds_done: Callable[[], int], seed: int | None = None
     ) -> None:
-        """Set up the batches. `rows`: total number; `problems`: per round. seed None: in the order of the data set."""
+        """Set up the batches of `problems` rows. seed None: in the order of the data set."""
         self.rows, self.batch_size, self.processes = rows, problems, processes
         self.rounds_done, self.seed = rounds_done, seed
 

@@ -170,9 +170,14 @@ def set_run_aside(output: Path) -> Path | None:
 def check_run(folder: Path) -> None:
     """Raise ConfigError, which names runs inside the folder, unless the folder is that of a run."""
     if not (folder / "run.json").is_file():
-        inside = sorted(path.parent for path in folder.glob("*/run.json")) if folder.is_dir() else []
-        hint = f"; in it there are {', '.join(map(str, inside[:4]))}" if inside else ""
-        raise ConfigError(f"'{folder}' is not the folder of a run (it has no run.json){hint}.")
+        raise ConfigError(f"'{folder}' is not the folder of a run (it has no run.json).{runs_in(folder)}")
+
+
+def runs_in(folder: Path) -> str:
+    """Return a sentence that lists the run folders in `folder`, "" without one."""
+    folders = sorted(path.parent for path in folder.glob("*/run.json")) if os.path.isdir(folder) else []  # noqa: PTH112
+    more = f" and {len(folders) - 3} more" if len(folders) > 3 else ""
+    return f" Runs that are there: {', '.join(map(str, folders[:3]))}{more}." if folders else ""
 
 
 def holds_model(folder: Path) -> bool:

@@ -10,13 +10,8 @@ from ..options import json_object
 from ..packages import parts_beside
 from ..registry import Registry
 
-DOMAINS: Registry[Any] = Registry(
-    "domain",
-    {
-        "countdown": "countdown_selfplay.countdown.domain:CountdownDomain",
-        **parts_beside("domain"),
-    },
-)
+_COUNTDOWN = {"countdown": "countdown_selfplay.countdown.domain:CountdownDomain"}
+DOMAINS: Registry[Any] = Registry("domain", _COUNTDOWN | parts_beside("domain"))
 
 HELD_OUT_SEED = 1 << 30
 """Seed of the held-out problems of a domain without a held-out split; training uses another seed."""

@@ -7,20 +7,20 @@ of the setting; the number of threads is not."""
 
 import json
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
 from filelock import lock_descriptor
 
-from ..contract.domain import Domain, P, in_moves
+from ..contract.domain import Domain, P
 from ..countdown import Problem
 from ..countdown.verifier import Reason
 from ..data.jsonl import json_object
-from ..domains import verdicts_of
 from ..errors import ConfigError, DataError
 
 _DAMAGED = "the file is damaged, so start a new one"
@@ -64,10 +64,8 @@ class Answer:
 
     def to_json(self) -> str:
         """Return the answer's JSON line without the newline; `stratum` and `rung` only if present."""
-        row = asdict(self)
-        for name in ("stratum", "rung"):
-            if row[name] is None:
-                del row[name]
+        optional = [name for name in ("stratum", "rung") if getattr(self, name) is None]
+        row = {name: value for name, value in asdict(self).items() if name not in optional}
         return json.dumps(row, ensure_ascii=False)
 
 
@@ -103,12 +101,8 @@ def batch_key(identities: Sequence[tuple[Any, ...]], batch: Sequence[int]) -> tu
 
 def times_before(items: Sequence[Hashable]) -> list[int]:
     """Return the number of earlier occurrences of each item."""
-    seen: Counter[Hashable] = Counter()
-    times = []
-    for one in items:
-        times.append(seen[one])
-        seen[one] += 1
-    return times
+    counters: dict[Hashable, Iterator[int]] = defaultdict(count)
+    return [next(counters[one]) for one in items]
 
 
 def answer_batches(
@@ -128,8 +122,8 @@ def answer_batches(
     depend only on its problems, `n`, `seed`, `batch_size` and `sampling` (as in evaluate_prover). `strata`: a
     label per problem."""
     from ..random_state import seed_from
-    from .episodes import Played, answers_at_once, rungs_of, sample_episodes
-    from .sampling import sample_completions, with_stops
+    from .episodes import answers_at_once, rungs_of, sample_answers
+    from .sampling import with_stops
 
     prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
     identities, rungs = [identity(domain, problem) for problem in problems], rungs_of(domain, problems)
@@ -137,16 +131,7 @@ def answer_batches(
     for batch in batches_of(prompts, n, answers_at_once(domain, batch_size))[skip:]:
         batch_seed = seed_from("answers", seed, *batch_key(identities, batch))
         chunk = [problems[i] for i in batch]
-        if in_moves(domain):
-            episodes = sample_episodes(model, tokenizer, chunk, domain, n, seed=batch_seed, **drawn)
-        else:
-            asked = [prompts[i] for i in batch]
-            completions = sample_completions(model, tokenizer, asked, n, seed=batch_seed, **drawn)
-            verdicts = verdicts_of(domain, [[c.text for c in row] for row in completions], chunk)
-            episodes = [
-                [Played(c.text, verdict, c.tokens, c.truncated) for c, verdict in zip(*pair, strict=True)]
-                for pair in zip(completions, verdicts, strict=True)
-            ]
+        episodes = sample_answers(model, tokenizer, chunk, domain, n, seed=batch_seed, **drawn)
         rows = []
         for index, played in zip(batch, episodes, strict=True):
             problem = problems[index]
@@ -200,8 +185,7 @@ def read_answers(path: Path) -> AnswerSet:
     wanted = int(setting["n"]) * int(setting["n_problems"])
     if len(answers) < wanted:
         raise DataError(
-            f"'{path}' holds {len(answers)} of {wanted} answers: the evaluation is not finished; give the same `eval` "
-            "command again to go on."
+            f"'{path}' holds {len(answers)} of {wanted} answers: the evaluation is not finished; run it again."
         )
     rows = sorted((row for row, _ in answers), key=lambda row: (row.index, row.sample))
     places = [(i, j) for i in range(int(setting["n_problems"])) for j in range(int(setting["n"]))]

@@ -8,17 +8,15 @@ from typing import Any, NamedTuple
 import torch
 
 from ..contract.domain import P, Row, in_moves
-from ..contract.episodes import Episodes, play_out
-from ..contract.round import Rollout, Turn
+from ..contract.episodes import play_out
+from ..contract.round import Rollout, Round, Turn
 from ..distributed.processes import ALONE, Processes
+from ..domains import verdicts_of
 from ..random_state import seed_from
-from .sampling import Completion, sample_completions
+from .sampling import Completion, sample_completions, shared_completions
 
 BATCHES = 8
 """Number of batches of answers that are sampled together in moves, because later moves have few rows."""
-
-ENDLESS = 1 << 40
-"""Number of slots of a round without training, which plays all problems that it is given."""
 
 
 class Played(NamedTuple):
@@ -86,15 +84,42 @@ def sample_episodes(
 
     rows = [domain.prove_row(problem) for problem in problems]
     episodes = play_out(domain, "prover", rows, problems, n, sample, anyone)
-    tokens, cut = [0] * len(episodes.texts), [False] * len(episodes.texts)
-    for completions, episode in zip(kept, episodes.episode_of, strict=True):
-        for completion, i in zip(completions, episode, strict=True):
-            tokens[i] += completion.tokens
-            cut[i] |= completion.truncated
     if progress is not None and episodes.texts:
         progress(len(episodes.texts), len(episodes.texts))
-    played = [*map(Played, episodes.texts, episodes.verdicts or [], tokens, cut)]
+    played = [
+        Played(text, verdict, sum(c.tokens for c in moves), any(c.truncated for c in moves))
+        for text, verdict, moves in zip(
+            episodes.texts, episodes.verdicts or [], episodes.by_episode(kept), strict=True
+        )
+    ]
     return [played[i : i + n] for i in range(0, len(played), n)]
+
+
+def sample_answers(
+    model: Any,
+    tokenizer: Any,
+    problems: Sequence[P],
+    domain: Any,
+    n: int,
+    *,
+    seed: int = 0,
+    processes: Processes = ALONE,
+    **sampling: Any,
+) -> list[list[Played]]:
+    """Sample and judge `n` answers (in moves: episodes) to each problem: problems x n. `processes` share the problems,
+    and each returns all answers. `sampling`: as in sample_completions."""
+    sampling |= {"processes": processes}
+    if in_moves(domain):
+        mine, process_seed = processes.deal(problems), processes.seed(seed)
+        played = sample_episodes(model, tokenizer, mine, domain, n, seed=process_seed, **sampling)
+        return processes.collect(played, len(problems))
+    prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
+    rows = shared_completions(model, tokenizer, prompts, n, seed=seed, **sampling)
+    verdicts = verdicts_of(domain, [[c.text for c in row] for row in rows], problems)
+    return [
+        [Played(c.text, verdict, c.tokens, c.truncated) for c, verdict in zip(*pair, strict=True)]
+        for pair in zip(rows, verdicts, strict=True)
+    ]
 
 
 @dataclass
@@ -114,24 +139,18 @@ class Player:
         return sample_completions(self.model, self.tokenizer, prompts, n, **how)
 
 
-Draw = Callable[[str, list[Any], int, int, list[str] | None], list[list[Completion]]]
-"""Sampler of completions: (role, prompts, n, seed, stop strings) -> prompts x n."""
-
-
 @dataclass
-class CollectingRound:
+class CollectingRound(Round):
     """Round (contract/round.py) of one process that samples without training. `truncated`: whether the token budget
-    cut each sample, by `id(rollout)`. `draw`: sampler; None: the roster's models in this process."""
+    cut each sample, by `id(rollout)`. `draw`: sampler, (role, prompts, n, seed, stop strings) -> prompts x n
+    completions; None: the roster's models in this process."""
 
     domain: Any
     roster: Mapping[str, Player]
     index: int
     key: tuple[object, ...]
     """Key of the round's random seeds, in addition to the index, role and turn."""
-    held_out: frozenset[str] = frozenset()
-    rank: int = 0
-    world: int = 1
-    draw: Draw | None = None
+    draw: Callable[[str, list[Any], int, int, list[str] | None], list[list[Completion]]] | None = None
     truncated: dict[int, list[bool]] = field(default_factory=dict)
     turns: int = 0
 
@@ -139,7 +158,7 @@ class CollectingRound:
         return [kind] if kind in self.roster else []
 
     def slots(self, kind: str) -> int:
-        return ENDLESS
+        return 1 << 40  # all problems that it is given
 
     def group(self, role: str) -> int:
         return self.roster[role].num_generations
@@ -149,41 +168,30 @@ class CollectingRound:
     ) -> Rollout:
         n = self.group(role) if n is None else n
         self.turns += 1
-        if problems is not None and in_moves(self.domain):
-            return self._play_out(role, rows, n, problems)
-        rollout, cut = self._sampled(role, rows, n, seed_from(*self.key, self.index, role, self.turns))
-        if problems is not None:
-            repeated = [problem for problem in problems for _ in range(n)]
-            rollout.verdicts = self.domain.verify(rollout.texts, repeated)
-            rollout.rewards_B = _scores(rollout)
-        self.truncated[id(rollout)] = cut
-        return rollout
-
-    def _play_out(self, role: str, rows: Sequence[Any], n: int, problems: Sequence[Any]) -> Episodes:
         cuts: list[list[bool]] = []
 
-        def sample(move: int, rows: list[Any], each: int) -> Rollout:
-            completions, cut = self._sampled(
-                role, rows, each, seed_from(*self.key, self.index, role, self.turns, move)
+        def sampled(rows: Sequence[Any], each: int, *move: int) -> Rollout:
+            draw, seed = self.draw or self.roster[role].draw, seed_from(*key, *move)
+            drawn = draw(role, [row["prompt"] for row in rows], each, seed, self.domain.stop_strings(role))
+            flat = [completion for group in drawn for completion in group]
+            cuts.append([c.truncated for c in flat])
+            return Rollout(role, list(rows), [c.text for c in flat], each, rewards_B=torch.zeros(len(flat)))
+
+        key = (*self.key, self.index, role, self.turns)
+        if problems is None or not in_moves(self.domain):
+            rollout = sampled(rows, n)
+            self.truncated[id(rollout)] = cuts[0]
+        else:
+            rollout = play_out(
+                self.domain, role, rows, problems, n, lambda move, todo, each: sampled(todo, each, move)
             )
-            cuts.append(cut)
-            return completions
-
-        played = play_out(self.domain, role, rows, problems, n, sample)
-        played.rewards_B = _scores(played)
-        truncated = [False] * len(played.texts)
-        for cut, episode in zip(cuts, played.episode_of, strict=True):
-            for i, one in zip(episode, cut, strict=True):
-                truncated[i] |= one
-        self.truncated[id(played)] = truncated
-        return played
-
-    def _sampled(self, role: str, rows: Sequence[Any], n: int, seed: int) -> tuple[Rollout, list[bool]]:
-        draw = self.draw or self.roster[role].draw
-        drawn = draw(role, [row["prompt"] for row in rows], n, seed, self.domain.stop_strings(role))
-        flat = [completion for group in drawn for completion in group]
-        texts = [c.text for c in flat]
-        return Rollout(role, list(rows), texts, n, rewards_B=torch.zeros(len(texts))), [c.truncated for c in flat]
+            self.truncated[id(rollout)] = [any(moves) for moves in rollout.by_episode(cuts)]
+        if problems is not None:
+            if rollout.verdicts is None:
+                repeated = [problem for problem in problems for _ in range(n)]
+                rollout.verdicts = self.domain.verify(rollout.texts, repeated)
+            rollout.rewards_B = torch.tensor([float(verdict.score) for verdict in rollout.verdicts or []])
+        return rollout
 
     def credit(
         self,
@@ -197,21 +205,8 @@ class CollectingRound:
         rewards = rollout.rewards_B if rewards_B is None else torch.as_tensor(rewards_B, dtype=torch.float)
         return Turn(rollout, torch.zeros(len(rollout.texts)), rewards, group=group or rollout.n)
 
-    def solved_limit(self, role: str) -> int | None:
-        return None
-
-    def gather(self, items: list[Any]) -> list[Any]:
-        return items
-
-    def share(self, items: Sequence[Any]) -> list[Any]:
-        return list(items)
-
     def seed(self, *key: object) -> int:
         return seed_from(*self.key, self.index, *key)
-
-
-def _scores(rollout: Rollout) -> torch.Tensor:
-    return torch.tensor([float(verdict.score) for verdict in rollout.verdicts or []])
 
 
 def rungs_of(domain: Any, problems: Sequence[Any]) -> list[int] | None:

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..contract.metric import UNBOUNDED, Metric, Range, range_text
 from ..curriculum import Trip
@@ -97,18 +97,15 @@ def beyond(run: Run, metric: Metric) -> Fault | None:
     if value is None:
         return None
     healthy = healthy_of(run, metric)
-    tripped = metric.trip is not None and not _inside(value, metric.trip)
+    tripped = _distance(value, metric.trip or UNBOUNDED) > 0
     few = len(values) < FEW and not (metric.legible and value < LEAST)
-    if not tripped and (few or _inside(value, healthy) or (end is not None and _mended(run, metric, value, healthy))):
+    begun = None if event else mean(run, metric.name, early=True)
+    allowed = 0.0 if begun is None or end is None else 0.5 * _distance(begun, healthy)
+    if not tripped and (few or _distance(value, healthy) <= allowed):
         return None
     (step, first), *_ = values
-    lost = first if step <= 1 and _inside(first, healthy) else None
+    lost = first if step <= 1 and not _distance(first, healthy) else None
     return Fault(value, end is not None, tripped, lost)
-
-
-def _mended(run: Run, metric: Metric, value: float, healthy: Range) -> bool:
-    first = mean(run, metric.name, early=True)
-    return first is not None and _distance(value, healthy) <= 0.5 * _distance(first, healthy)
 
 
 def _distance(value: float, bounds: Range) -> float:
@@ -267,10 +264,6 @@ def _rolled_back(run: Run, record: Mapping[str, Any]) -> str:
     )
 
 
-def _inside(value: float, bounds: Range) -> bool:
-    return bounds[0] <= value <= bounds[1]
-
-
 def _sentence(run: Run, metric: Metric, fault: Fault) -> str:
     when = "in the last fifth of the rounds" if fault.late else "over the run"
     limits = [
@@ -298,8 +291,7 @@ def mean(run: Run, metric: str, late: bool = False, early: bool = False) -> floa
     return math.fsum(value for _, value in values) / len(values) if values else None
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(NamedTuple):
     """Verdict on a run. `word`: better, worse, mixed, no change shown, not finished, not measured. `text`: numbers."""
 
     word: str
@@ -378,7 +370,7 @@ def _credit(run: Run, word: str) -> str:
 def _ends(changes: Mapping[str, Any]) -> dict[str, Interval]:
     """Return the entries of the lowest and the highest k of {"pass@k": change}."""
     names: Sequence[str] = sorted(changes, key=lambda name: int(name.partition("@")[2]))
-    return {name: changes[name] for name in (*names[:1], *names[1:][-1:])}
+    return {name: changes[name] for name in (*names[:1], *names[-1:])}
 
 
 def sign(change: Interval) -> int:
@@ -388,6 +380,4 @@ def sign(change: Interval) -> int:
 
 def _word(changes: Mapping[str, Interval]) -> str:
     signs = set(map(sign, changes.values()))
-    if {1, -1} <= signs:
-        return MIXED
-    return BETTER if 1 in signs else WORSE if -1 in signs else UNCLEAR
+    return MIXED if {1, -1} <= signs else BETTER if 1 in signs else WORSE if -1 in signs else UNCLEAR

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..contract.domain import OpenDomain, P
 from ..data.jsonl import json_lines
+from ..data.run_files import append_lines
 from ..errors import ConfigError, DataError
 from .roles import evaluate_prover
 from .setting import ATTEMPTS, MOST
@@ -64,15 +65,13 @@ class AttemptFile:
         if whole != written:  # an interruption has cut
             path.write_bytes(whole)
         if not whole:
-            self._append([setting])
+            append_lines(path, [setting])
             return
         begun, *rows = [row for _, row in json_lines(path, "delete it to begin again")]
         if begun != setting:
             other = [name for name in setting if begun.get(name) != setting[name]]
-            raise ConfigError(
-                f"'{path}' holds the attempts of another call (it differs in {', '.join(other) or 'its settings'}); "
-                "call as then to go on, or delete it."
-            )
+            differing = ", ".join(other) or "its settings"
+            raise ConfigError(f"'{path}' holds the attempts of another call (it differs in {differing}); delete it.")
         try:
             self.counts = {(row["key"], row["again"]): int(row["correct"]) for row in rows}
         except (KeyError, TypeError, ValueError):
@@ -87,11 +86,7 @@ class AttemptFile:
     def add(self, keys: Sequence[str], again: bool, correct: Sequence[int]) -> None:
         self.counts |= {(key, again): count for key, count in zip(keys, correct, strict=True)}
         rows = [{"key": k, "again": again, "correct": c} for k, c in zip(keys, correct, strict=True)]
-        self._append(rows)
-
-    def _append(self, rows: Sequence[dict[str, Any]]) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+        append_lines(self.path, rows)
 
 
 def hard_problems(
@@ -104,13 +99,13 @@ def hard_problems(
     attempts: int = ATTEMPTS,
     most: int = MOST,
     exclude: Collection[str] = (),
-    candidates: int | None = None,
     part: int | None = None,
     file: AttemptFile | None = None,
     say: Callable[[str], None] | None = None,
     **sampling: Any,
 ) -> HardProblems:
-    """Return `count` problems of the domain that `model` solves at most `most` times in `attempts`.
+    """Return `count` problems of the domain that `model` solves at most `most` times in `attempts`. Raises DataError
+    if 20 times as many have fewer.
 
     SGS drops problems that a first solver solves more than half of the time and a second one more than 2
     times in 8, then false problems; here the exact generator makes no false problems, and one model selects, which may
@@ -118,11 +113,10 @@ def hard_problems(
 
     Args:
         part: Number of problems per part. None: 2 x `count`.
-        candidates: Largest number of problems tried, then DataError. None: 20 x `count`.
         file: Store of results, which are not sampled again.
         sampling: Arguments of evaluate_prover, such as temperature and max_new_tokens.
     """
-    limit = 20 * count if candidates is None else candidates
+    limit = 20 * count  # problems tried
 
     def solved(problems: Sequence[P], again: bool) -> list[int]:
         keys = [domain.key(problem) for problem in problems]

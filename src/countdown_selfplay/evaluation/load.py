@@ -13,7 +13,7 @@ from typing import Any
 from ..contract.metric import SHARE, UNBOUNDED, Metric, Panel, declaration_of, from_json
 from ..contract.trainer_metrics import LOG_METRICS, TRAINER_METRICS
 from ..data.jsonl import json_file, json_lines, json_shape, parquet_rows
-from ..data.run_files import numbered_folders
+from ..data.run_files import numbered_folders, runs_in
 from ..errors import DataError
 from ..games.metrics import CRITIC_METRICS, METRICS, OF_RIGHT, OF_WRONG
 from ..guides.judge import Judge
@@ -191,11 +191,11 @@ def load_runs(folders: list[Path]) -> list[Run]:
 def load_run(folder: Path) -> Run:
     """Load a run. Raises DataError if run.json or (unless iterated) metrics.jsonl is absent, or a file is damaged."""
     if not os.path.isdir(folder):  # noqa: PTH112 -- pathlib raises for a name that is too long
-        raise DataError(f"There is no run folder '{folder}'; pass the output_dir of a run.{_runs_in(folder.parent)}")
+        raise DataError(f"There is no run folder '{folder}'; pass the output_dir of a run.{runs_in(folder.parent)}")
     iterated_run = (folder / LINEAGE).exists()
     for name in ("run.json",) if iterated_run else ("run.json", "metrics.jsonl"):
         if not (folder / name).exists():
-            raise DataError(f"'{folder}' is not a run folder: it has no {name}.{_runs_in(folder)}")
+            raise DataError(f"'{folder}' is not a run folder: it has no {name}.{runs_in(folder)}")
     description = json_file(folder / "run.json", DAMAGED, config=dict)
     config = description["config"]
     iterations = iterations_of(folder) if iterated_run else []
@@ -205,7 +205,6 @@ def load_run(folder: Path) -> Run:
         rounds.append({"step": one["iteration"], **rates})
     samples = samples_of(folder) if iterations else _rows(folder / "samples.jsonl")
     environment = description.get("environment")
-    held_out = description.get("held_out") or {}
     return Run(
         path=folder,
         name=str(description.get("name") or folder.resolve().name),
@@ -223,15 +222,8 @@ def load_run(folder: Path) -> Run:
         metrics=_written(description.get("metrics"), folder / "run.json"),
         control=read_object(folder / "control.json", "the figures of run and control, with their intervals", _control),
         iterations=iterations,
-        held_out={axis: counts for axis, counts in held_out.items() if isinstance(counts, dict)},
+        held_out={a: counts for a, counts in (description.get("held_out") or {}).items() if isinstance(counts, dict)},
     )
-
-
-def _runs_in(folder: Path) -> str:
-    """Return a sentence that lists the run folders in `folder`, "" without one."""
-    folders = sorted(path.parent for path in folder.glob("*/run.json")) if os.path.isdir(folder) else []  # noqa: PTH112
-    more = f" and {len(folders) - 3} more" if len(folders) > 3 else ""
-    return f" Runs that are there: {', '.join(map(str, folders[:3]))}{more}." if folders else ""
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

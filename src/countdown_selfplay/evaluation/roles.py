@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from ..asking import DEFAULTS
-from ..contract.domain import Domain, OpenDomain, P, in_moves
+from ..contract.domain import Domain, OpenDomain, P
 from ..countdown import CountdownDomain, Problem
 from ..countdown.rows import ROW_SCHEMAS
 from ..distributed.processes import ALONE, Processes
-from ..domains import asked_of, checked_alone, verdicts_of
+from ..domains import asked_of, checked_alone
 from ..errors import ConfigError, DataError
 from ..statistics.bootstrap import Z_95, Estimate, share_interval, wilson_interval
 from ..statistics.pass_at_k import pass_at_k_array
-from .episodes import Played, rungs_of, sample_episodes
+from .episodes import rungs_of, sample_answers
 from .sampling import Sampling, dtype_of, sample_completions, sample_texts, text_of, with_stops
 from .summary import by_rung, ladder
 
@@ -119,18 +119,9 @@ def evaluate_prover(
         raise ConfigError(f"`ks` holds {wrong[0]}, which must lie between 1 and the answers per problem, n = {n}.")
     start = time.perf_counter()
     sampling = with_stops(sampling, domain, "prover")
-    drawn: dict[str, Any] = {"batch_size": batch_size, **sampling}
-    if in_moves(domain):
-        mine = processes.deal(problems)
-        process_seed = processes.seed(seed)
-        played = sample_episodes(model, tokenizer, mine, domain, n, seed=process_seed, processes=processes, **drawn)
-        episodes: list[list[Played]] = processes.collect(played, len(problems))
-        verdicts = [[one.verdict for one in row] for row in episodes]
-        truncated = [[one.truncated for one in row] for row in episodes]
-    else:
-        prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
-        texts, truncated = sample_texts(model, tokenizer, prompts, n, seed=seed, processes=processes, **drawn)
-        verdicts = verdicts_of(domain, texts, problems)
+    drawn: dict[str, Any] = {"batch_size": batch_size, "processes": processes, **sampling}
+    answers = sample_answers(model, tokenizer, problems, domain, n, seed=seed, **drawn)
+    verdicts = [[one.verdict for one in row] for row in answers]
     correct = [sum(v.correct for v in row) for row in verdicts]
     total = n * len(problems)
     return ProverEvaluation(
@@ -139,7 +130,7 @@ def evaluate_prover(
         pass_at={k: share_interval(pass_at_k_array(correct, n, k), resamples, seed) for k in ks},
         score=share_interval([sum(v.score for v in row) / n for row in verdicts], resamples, seed),
         reasons=Counter(str(v.reason) for row in verdicts for v in row),
-        truncated_rate=sum(map(sum, truncated)) / total,
+        truncated_rate=sum(one.truncated for row in answers for one in row) / total,
         several_answers_rate=sum(getattr(v, "n_answers", 1) > 1 for row in verdicts for v in row) / total,
         seconds=time.perf_counter() - start,
         setting=_setting(model, sampling, seed, domain),
@@ -156,7 +147,6 @@ def evaluate_conjecturer(
     *,
     seed: int = 0,
     batch_size: int = 1024,
-    resamples: int = 10_000,
     prover_correct: Callable[[list[P]], Sequence[float]] | None = None,
     processes: Processes = ALONE,
     **sampling: Unpack[Sampling],
@@ -197,7 +187,7 @@ def evaluate_conjecturer(
     solve_rate = None
     if prover_correct is not None and playable:
         rates = prover_correct(list({domain.key(problem): problem for problem in playable}.values()))
-        solve_rate = share_interval(rates, resamples, seed)
+        solve_rate = share_interval(rates, seed=seed)
     return ConjecturerEvaluation(
         n=n,
         parseable=wilson_interval(len(parsed), n),
@@ -232,7 +222,7 @@ def _setting(model: Any, sampling: Mapping[str, Any], seed: int, domain: Any) ->
     return {**given, "dtype": dtype_of(model), "seed": seed, "domain": domain.to_dict()}
 
 
-def pooled(parts: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples: int = 10_000) -> ProverEvaluation:
+def pooled(parts: Sequence[ProverEvaluation], ks: Sequence[int] = ()) -> ProverEvaluation:
     """Combine the answers of all provers to each problem: n is the total, and pass@k is that of k answers drawn from
     all of them, comparable with one prover at equal samples. Settings in which the provers differ become lists; the
     seed is the first prover's. The interval of `score` averages the provers' limits, which is conservative."""
@@ -245,7 +235,7 @@ def pooled(parts: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples:
         parts[0],
         correct=correct,
         n=n,
-        pass_at={k: share_interval(pass_at_k_array(correct, n, k), resamples, 0) for k in ks},
+        pass_at={k: share_interval(pass_at_k_array(correct, n, k)) for k in ks},
         score=Estimate(*(sum(getattr(s, end) for s in scores) / count for end in ("value", "low", "high"))),
         reasons=sum((one.reasons for one in parts), Counter()),
         truncated_rate=sum(one.truncated_rate for one in parts) / count,
@@ -272,9 +262,8 @@ def evaluate_guide(
     """Sample one review per target, of a problem that may help with it. Returns {"n", "readable", "as the rubric"}:
     the count, and the shares that parse and that score as the rubric, with Wilson's 95% intervals."""
     rows = [ROW_SCHEMAS["reviewed"](target, domain) for target in targets]
-    texts, _ = sample_texts(
-        model, tokenizer, [row["prompt"] for row in rows], 1, processes=processes, seed=seed, **sampling
-    )
+    prompts = [row["prompt"] for row in rows]
+    texts, _ = sample_texts(model, tokenizer, prompts, 1, processes=processes, seed=seed, **sampling)
     reviews = [domain.helping.read_review(text) for (text,) in texts]
     wanted = [domain.helping.read_review(text_of(row["completion"])) for row in rows]
     same = sum(a is not None and b is not None and a.score == b.score for a, b in zip(reviews, wanted, strict=True))

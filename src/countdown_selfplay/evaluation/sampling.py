@@ -28,7 +28,6 @@ IGNORED = -100
 class Sampling(Asked, total=False):
     """Arguments of sample_completions in an evaluation; `stop_strings` None selects the domain's."""
 
-    device: Any
     progress: Callable[[int, int], None] | None
 
 
@@ -41,6 +40,14 @@ class Completion(NamedTuple):
 
 
 def sample_texts(
+    model: Any, tokenizer: Any, prompts: Sequence[Any], n: int, **sampling: Any
+) -> tuple[list[list[str]], list[list[bool]]]:
+    """Return the texts of `shared_completions`, and whether each was cut, prompts x n."""
+    rows = shared_completions(model, tokenizer, prompts, n, **sampling)
+    return [[c.text for c in row] for row in rows], [[c.truncated for c in row] for row in rows]
+
+
+def shared_completions(
     model: Any,
     tokenizer: Any,
     prompts: Sequence[Any],
@@ -49,15 +56,12 @@ def sample_texts(
     processes: Processes = ALONE,
     seed: int = 0,
     **sampling: Any,
-) -> tuple[list[list[str]], list[list[bool]]]:
-    """Sample as `sample_completions`; return the texts, and whether each was cut, prompts x n. `processes` share the
-    prompts, and each returns all texts, which depend on the number of processes."""
-    mine = processes.deal(prompts)
-    rows = sample_completions(
-        model, tokenizer, mine, n, seed=processes.seed(seed), in_step=processes.in_step, **sampling
-    )
-    rows = processes.collect(rows, len(prompts))
-    return [[c.text for c in row] for row in rows], [[c.truncated for c in row] for row in rows]
+) -> list[list[Completion]]:
+    """Sample as `sample_completions`. `processes` share the prompts, and each returns all completions, which depend on
+    the number of processes."""
+    sampling |= {"seed": processes.seed(seed), "in_step": processes.in_step}
+    rows = sample_completions(model, tokenizer, processes.deal(prompts), n, **sampling)
+    return processes.collect(rows, len(prompts))
 
 
 def sample_completions(
@@ -68,7 +72,6 @@ def sample_completions(
     *,
     batch_size: int = 256,
     seed: int = 0,
-    device: Any = None,
     progress: Callable[[int, int], None] | None = None,
     in_step: bool = False,
     spread: Processes = ALONE,
@@ -100,7 +103,7 @@ def sample_completions(
         check_token_ids(named, model.get_input_embeddings().num_embeddings)
     settings = generation_settings(sampling, ends, tokenizer.pad_token_id)
     config = GenerationConfig(**settings, disable_compile=True)
-    device = torch.device(model.device if device is None else device)
+    device = torch.device(model.device)
     extra = {"generation_config": config} | ({"tokenizer": tokenizer} if config.stop_strings else {})
     extra |= {"synced_gpus": True} if in_step else {}
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
@@ -139,9 +142,7 @@ def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
     turn = end_of_turn(tokenizer) if chat else None
     ends += [] if turn is None else [turn]
     if not ends:
-        raise ConfigError(
-            "The tokenizer and the model name no end token (`eos_token_id`); set one, or texts never end."
-        )
+        raise ConfigError("Tokenizer and model name no end token (`eos_token_id`); set one, or texts never end.")
     return list(dict.fromkeys(ends))
 
 
@@ -166,10 +167,7 @@ def check_stop_strings(tokenizer: Any, stop_strings: Sequence[str] | None) -> No
     if not stop_strings:
         return
     if "" in stop_strings:
-        raise ConfigError(
-            f"The stop strings ({list(stop_strings)}) hold an empty text, which would end each completion at its "
-            "first token; leave it out."
-        )
+        raise ConfigError(f"The stop strings ({list(stop_strings)}) hold an empty text, which would end any text.")
     try:
         StopStringCriteria(tokenizer, list(stop_strings))
     except ValueError as error:
@@ -183,28 +181,22 @@ def check_stop_strings(tokenizer: Any, stop_strings: Sequence[str] | None) -> No
 def _check(n: int, batch_size: int, sampling: Mapping[str, Any]) -> None:
     unknown = [name for name in sampling if name not in DEFAULTS]
     if unknown:
-        raise TypeError(
-            f"sample_completions() has no argument '{unknown[0]}'; a model is asked by {', '.join(DEFAULTS)}."
-        )
+        raise TypeError(f"sample_completions() has no argument '{unknown[0]}'; it takes {', '.join(DEFAULTS)}.")
     how = {**DEFAULTS, **{name: value for name, value in sampling.items() if value is not None}}
-    for name, option, value in (  # name of the argument, followed by the option of a training command
-        ("n", "", n),
-        ("max_new_tokens", "max_completion_length", how["max_new_tokens"]),
-        ("batch_size", "per_device_eval_batch_size", batch_size),
-    ):
-        if value < 1:
-            named = f", in a training command `{option}`," if option else ""
-            raise ConfigError(f"`{name}` ({value}){named} must be at least 1.")
-    ranges = {
-        "temperature": (lambda t: math.isfinite(t) and t >= 0, "be 0 (greedy) or a finite number above"),
-        "top_k": (lambda k: k >= 0, "be at least 0 (0 switches it off)"),
-        "top_p": (lambda p: 0 < p <= 1, "lie above 0 and at most 1 (1 switches it off)"),
-        "min_p": (lambda p: 0 <= p <= 1, "lie between 0 and 1 (0 switches it off)"),
-        "repetition_penalty": (lambda r: math.isfinite(r) and r > 0, "be a finite number above 0 (1 switches it off)"),
+    how |= {"n": n, "batch_size": batch_size}
+    allowed = {
+        "n": (n >= 1, "be at least 1"),
+        "max_new_tokens": (how["max_new_tokens"] >= 1, "be at least 1 (in training `max_completion_length`)"),
+        "batch_size": (batch_size >= 1, "be at least 1 (in training `per_device_eval_batch_size`)"),
+        "temperature": (0 <= how["temperature"] < math.inf, "be 0 (greedy) or a finite number above"),
+        "top_k": (how["top_k"] >= 0, "be at least 0 (0 switches it off)"),
+        "top_p": (0 < how["top_p"] <= 1, "lie above 0 and at most 1 (1 switches it off)"),
+        "min_p": (0 <= how["min_p"] <= 1, "lie between 0 and 1 (0 switches it off)"),
+        "repetition_penalty": (0 < how["repetition_penalty"] < math.inf, "be finite and above 0 (1 switches it off)"),
     }
-    for name, (fits, allowed) in ranges.items():
-        if not fits(how[name]):
-            raise ConfigError(f"`{name}` ({how[name]}) must {allowed}.")
+    for name, (fits, rule) in allowed.items():
+        if not fits:
+            raise ConfigError(f"`{name}` ({how[name]}) must {rule}.")
 
 
 def decoded(tokenizer: Any, completions: Sequence[Sequence[int]], config: GenerationConfig) -> list[Completion]:

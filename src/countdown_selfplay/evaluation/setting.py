@@ -54,8 +54,7 @@ _COUNTDOWN = ("operands", "prover_prompt", "conjecturer_prompt", "answer_rule")
 _OF_ROLE = ("temperature", "top_p", "top_k", "max_new_tokens", "stop_strings")
 _FIELD = {"max_new_tokens": "max_completion_length", "stop_strings": "stop"}  # names that differ in a run
 _PUBLIC = {**PRESETS["joint_rloo"], "stop_strings": None}
-_TINY = {"max_new_tokens": 16}
-_LADDER = {"prover": {**_TINY, "max_new_tokens": 6}, "conjecturer": {**_TINY, "max_new_tokens": 24}}
+_LADDER = {"prover": 6, "conjecturer": 24}  # tokens of a text of the ladder's models
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,8 @@ def setting_of(options: argparse.Namespace) -> Setting:
     run, embedded = find_run(options.model), embedded_name(options.model)
     beside = MODELS.get(embedded or "")
     climbing = embedded is not None and embedded.startswith("tiny-ladder")
-    own_of_embedded = _LADDER[options.role] if climbing else _TINY
-    if beside is not None:
-        own_of_embedded = {**_TINY, "max_new_tokens": beside.max_new_tokens}
-    sampling = _PUBLIC if embedded is None else own_of_embedded
+    limit = beside.max_new_tokens if beside is not None else _LADDER[options.role] if climbing else 16
+    sampling = _PUBLIC if embedded is None else {"max_new_tokens": limit}
     if run is not None:
         base = _of_run(run, options)
     elif options.domain not in (None, "countdown"):
@@ -118,10 +115,7 @@ def role_of(model: str, requested: str | None) -> str:
     """Return the role to score: the requested one, else prover. Raises ConfigError if the folder is a conjecturer's
     alone and no role is requested: the model was never trained to answer as a prover."""
     if requested is None and roles_of(model) == ["conjecturer"]:
-        raise ConfigError(
-            f"'{model}' was trained as a conjecturer; pass --role conjecturer, or --role prover to score its "
-            "answers all the same."
-        )
+        raise ConfigError(f"'{model}' was trained as a conjecturer; pass --role conjecturer, or --role prover anyway.")
     return requested or "prover"
 
 
@@ -163,14 +157,12 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
     if not isinstance(domain, CountdownDomain):
         if named:
             raise ConfigError(
-                f"`--{named[0]}` ({given[named[0]]}) is Countdown's, and the domain is '{name_of(domain)}'; leave it "
-                "out, or set --domain_kwargs."
+                f"`--{named[0]}` ({given[named[0]]}) is Countdown's; leave it out for '{name_of(domain)}'."
             )
         return domain
     if "domain_kwargs" in given:
         raise ConfigError(
-            f"`--domain_kwargs` ({given['domain_kwargs']}) is not read by Countdown, which has options of its own, "
-            "such as --operands; set those."
+            f"`--domain_kwargs` ({given['domain_kwargs']}) is not for Countdown; set --operands and the like."
         )
     ranges: dict[str, Any] = {name: given[name] for name in _RANGES if name in given}
     if "operands" in given:
@@ -217,15 +209,15 @@ def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
         return ProblemSet(source, held_out_of(domain, options.n_problems or DEFAULT_COUNT))
     if options.problems == HELDOUT and isinstance(domain, CountdownDomain):
         kept = [p for p in heldout_problems() if not options.operands or len(p.numbers) in options.operands]
-        heldout_set = ProblemSet(HELDOUT, kept[: options.n_problems])
+        selected = ProblemSet(HELDOUT, kept[: options.n_problems])
     else:
-        heldout_set = _from_file(domain, options)
+        selected = _from_file(domain, options)
     if options.rungs or options.problems_per_rung:
-        heldout_set = _some_rungs(heldout_set, domain, options)
-    if not heldout_set.problems:
+        selected = _some_rungs(selected, domain, options)
+    if not selected.problems:
         chosen = " of these operand counts or rungs" if options.operands or options.rungs else ""
         raise DataError(f"'{options.problems}' has no problem{chosen}.")
-    return heldout_set
+    return selected
 
 
 def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
@@ -233,10 +225,7 @@ def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
     if domain.held_out_of_rung is None and not (options.rungs or options.problems_per_rung):
         return ProblemSet("the domain's held-out problems", held_out_of(domain, options.n_problems or DEFAULT_COUNT))
     if options.n_problems and options.problems_per_rung:
-        raise ConfigError(
-            f"`--n_problems` ({options.n_problems}) and `--problems_per_rung` ({options.problems_per_rung}) say two "
-            "things; pass one of them."
-        )
+        raise ConfigError("`--n_problems` and `--problems_per_rung` say two things; pass one of them.")
     count = len(options.rungs or domain.rungs) or 1
     each = options.problems_per_rung or max(1, (options.n_problems or DEFAULT_COUNT) // count)
     return ProblemSet("the held-out side, by rung", held_out_by_rung(domain, options.rungs, each))
@@ -245,10 +234,7 @@ def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
 def _some_rungs(problem_set: ProblemSet, domain: Any, options: argparse.Namespace) -> ProblemSet:
     """Keep the first problems of each requested rung. Raises ConfigError for a domain without rungs."""
     if domain.rung is None:
-        raise ConfigError(
-            f"`--rungs` and `--problems_per_rung` choose problems by rung, and the domain '{name_of(domain)}' has no "
-            "`rung` (contract/domain.py); leave them out."
-        )
+        raise ConfigError(f"`--rungs` and `--problems_per_rung` need problems by rung; '{name_of(domain)}' has none.")
     kept: list[int] = []
     seen: Counter[int] = Counter()
     for i, problem in enumerate(problem_set.problems):

@@ -29,18 +29,19 @@ from .answers import Answer, AnswerSet
 LADDER = tuple(range(4, 11))
 """Rungs over which the ladder score averages: Countdown's 4 to 10 numbers."""
 
+RESAMPLES = 10_000
 MAJORITY = (8, 32)  # Wang et al. reports these; n itself is added
 
 
 def by_rung(
-    correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int], resamples: int = 10_000, seed: int = 0
+    correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int], seed: int = 0
 ) -> dict[str, dict[str, Any]]:
     """Return JSON values by ascending rung: {"problems", "n", "correct", "pass_at"}. correct: right answers to each
     problem of the rung, of `n`. pass_at: with the intervals of `share_interval`."""
     tables = {}
     for rung in sorted(set(rungs)):
         counts = [count for count, one in zip(correct, rungs, strict=True) if one == rung]
-        pass_at = {str(k): share_interval(pass_at_k_array(counts, n, k), resamples, seed).to_dict() for k in ks}
+        pass_at = {str(k): share_interval(pass_at_k_array(counts, n, k), seed=seed).to_dict() for k in ks}
         tables[str(rung)] = {"problems": len(counts), "n": n, "correct": counts, "pass_at": pass_at}
     return tables
 
@@ -77,7 +78,6 @@ def ladder(
     figures: Mapping[str, Mapping[str, Any]],
     ks: Sequence[int],
     rungs: Sequence[int] = LADDER,
-    resamples: int = 10_000,
     seed: int = 0,
 ) -> dict[str, Any] | None:
     """Return {"rungs", "pass_at"}: mean pass@k over the members of `rungs` in `figures` (a result of by_rung), each
@@ -89,7 +89,7 @@ def ladder(
     pass_at = {}
     for k in ks:
         values = [pass_at_k_array(figures[str(rung)]["correct"], figures[str(rung)]["n"], k) for rung in known]
-        pass_at[str(k)] = stratified(values, resamples, seed).to_dict()
+        pass_at[str(k)] = stratified(values, seed).to_dict()
     return {"rungs": known, "pass_at": pass_at}
 
 
@@ -100,26 +100,24 @@ def differences_by_rung(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
     differences: dict[str, dict[str, list[float]]] = {}
     for rung in a:
         counts, n = (a[rung]["correct"], b[rung]["correct"]), a[rung]["n"]
-        changes = {k: paired_bootstrap(*counts, n, k=int(k)) for k in a[rung]["pass_at"]}
-        differences[rung] = {k: [one.difference, one.low, one.high] for k, one in changes.items()}
+        differences[rung] = {k: _change(*counts, n, int(k)) for k in a[rung]["pass_at"]}
     if "ladder" in before:
         score = differences["ladder"] = {}
         for k in before["ladder"]["pass_at"]:
             pairs = [(a[str(r)], b[str(r)]) for r in before["ladder"]["rungs"]]
             groups = [paired_differences(x["correct"], y["correct"], x["n"], int(k)) for x, y in pairs]
-            change = stratified(groups, bounds=CHANGE)
-            score[k] = [change.value, change.low, change.high]
+            score[k] = [*stratified(groups, bounds=CHANGE).to_dict().values()]
     return differences
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[float]]:
     """Return the prover's changes in pass@k (after - before), paired over problems, with 95% percentile intervals."""
     a, b = before["prover"], after["prover"]
-    result = {}
-    for k in a["pass_at"]:
-        interval = paired_bootstrap(a["correct"], b["correct"], a["n"], k=int(k))
-        result[f"pass@{k}"] = [interval.difference, interval.low, interval.high]
-    return result
+    return {f"pass@{k}": _change(a["correct"], b["correct"], a["n"], int(k)) for k in a["pass_at"]}
+
+
+def _change(before: Sequence[int], after: Sequence[int], n: int, k: int) -> list[float]:
+    return [*paired_bootstrap(before, after, n, k=k).to_dict().values()]
 
 
 def write_evaluation(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
@@ -139,11 +137,9 @@ def rungs_text(rungs: Sequence[int]) -> str:
     return f"{rungs[0]} to {rungs[-1]}" if whole else ", ".join(map(str, rungs))
 
 
-def stratified(
-    groups: Sequence[np.ndarray], resamples: int = 10_000, seed: int = 0, bounds: Bounds = SHARE
-) -> Estimate:
+def stratified(groups: Sequence[np.ndarray], seed: int = 0, bounds: Bounds = SHARE) -> Estimate:
     """Return the mean of the groups' means with a percentile interval; for equal values, see bootstrap.alike_ends."""
-    drawn = [resampled_means(group, resamples, seed + i) for i, group in enumerate(groups)]
+    drawn = [resampled_means(group, RESAMPLES, seed + i) for i, group in enumerate(groups)]
     value = float(np.mean([group.mean() for group in groups]))
     size = sum(map(len, groups))
     low, high = ends(np.full(size, value), np.mean(drawn, 0), 0.95, bounds)
@@ -155,9 +151,7 @@ def powers_of_two(n: int) -> list[int]:
     return [1 << i for i in range(n.bit_length())]
 
 
-def summarise(
-    answers: AnswerSet, resamples: int = 10_000, seed: int = 0, ladder_rungs: Sequence[int] = LADDER
-) -> dict[str, Any]:
+def summarise(answers: AnswerSet, seed: int = 0, ladder_rungs: Sequence[int] = LADDER) -> dict[str, Any]:
     """Return the summary of `answers` as JSON values. Intervals are percentile bootstraps over problems, or Wilson's
     if all problems are equal (`share_interval`).
 
@@ -170,7 +164,7 @@ def summarise(
     """
     by_problem, voted = answers.by_problem(), answers.setting.get("answers") != "moves"
     result = {
-        **figures(by_problem, answers.n, resamples, seed, voted),
+        **figures(by_problem, answers.n, seed, voted),
         "reasons": dict(Counter(row.reason for row in answers.rows).most_common()),
         "truncated_rate": sum(row.truncated for row in answers.rows) / len(answers.rows),
         "several_answers_rate": sum(row.tags > 1 for row in answers.rows) / len(answers.rows),
@@ -185,41 +179,35 @@ def summarise(
     )
     for name, label in groups:
         labels = {label(rows[0]) for rows in by_problem}
-        if len(labels) > 1:
-            result[name] = {
-                str(one): figures(
-                    [rows for rows in by_problem if label(rows[0]) == one], answers.n, resamples, seed, voted
-                )
-                for one in sorted(labels, key=lambda one: (isinstance(one, str), one or 0))
-            }
-    for rung, table in result.get("by_rung", {}).items():
-        members = [rows for rows in by_problem if str(rows[0].rung) == rung]
-        table["correct"] = [sum(row.correct for row in rows) for rows in members]
-    score = ladder(result.get("by_rung", {}), powers_of_two(answers.n), ladder_rungs, resamples, seed)
+        for one in sorted(labels, key=lambda one: (isinstance(one, str), one or 0)) if len(labels) > 1 else ():
+            members = [rows for rows in by_problem if label(rows[0]) == one]
+            table = figures(members, answers.n, seed, voted)
+            if name == "by_rung":
+                table["correct"] = [sum(row.correct for row in rows) for rows in members]
+            result.setdefault(name, {})[str(one)] = table
+    score = ladder(result.get("by_rung", {}), powers_of_two(answers.n), ladder_rungs, seed)
     return result if score is None else {**result, "ladder": score}
 
 
-def figures(
-    by_problem: Sequence[Sequence[Answer]], n: int, resamples: int, seed: int, voted: bool = True
-) -> dict[str, Any]:
+def figures(by_problem: Sequence[Sequence[Answer]], n: int, seed: int, voted: bool = True) -> dict[str, Any]:
     """Return pass@k, rates and intervals of problems with n answers each; `voted`: include majority@k."""
     correct = [sum(row.correct for row in rows) for rows in by_problem]
     votes = [[row.answer for row in rows] for rows in by_problem]
     verdicts = [[row.correct for row in rows] for rows in by_problem]
 
     def share(of: Callable[[Answer], float], over_problems: Any = share_interval) -> dict[str, float]:
-        interval = over_problems([sum(map(of, rows)) / n for rows in by_problem], resamples, seed)
+        interval = over_problems([sum(map(of, rows)) / n for rows in by_problem], seed=seed)
         return dict(interval.to_dict())
 
     majorities = {
-        str(k): share_interval(majority_at_k(votes, verdicts, k), resamples, seed).to_dict()
+        str(k): share_interval(majority_at_k(votes, verdicts, k), seed=seed).to_dict()
         for k in (sorted({*(k for k in MAJORITY if k < n), n}) if voted else ())
     }
     return {
         "problems": len(by_problem),
         "n": n,
         "pass_at": {
-            str(k): share_interval(pass_at_k_array(correct, n, k), resamples, seed).to_dict() for k in powers_of_two(n)
+            str(k): share_interval(pass_at_k_array(correct, n, k), seed=seed).to_dict() for k in powers_of_two(n)
         },
         **({"majority_at": majorities} if voted else {}),
         "score": share(lambda row: row.score),

@@ -1,21 +1,18 @@
 """Text for the terminal: tables of evaluations and of each player of a pool, and a progress line."""
 
 import sys
-import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from dataclasses import astuple
 from typing import Any, TextIO
+
+from tqdm import tqdm
 
 from ..options import is_number
 from ..statistics.bootstrap import Estimate, Interval, independent_difference, paired_bootstrap
 from .summary import rungs_text
 
-_REDRAW = 0.2  # seconds between two updates on a terminal
-_REPEAT = 30.0  # seconds between two lines where stderr is a file or a pipe
 RESAMPLES = 2_000
 """Bootstrap resamples for the interval of one player."""
-
-
 Cell = Estimate | Interval | str | None
 """Cell of a table: text is printed as it is, None is a missing value."""
 
@@ -110,8 +107,7 @@ def estimate(value: Any) -> Estimate:
 
 def interval(value: Any) -> Interval:
     """Read a difference as `estimate` reads a value."""
-    interval_read = estimate(value)
-    return Interval(interval_read.value, interval_read.low, interval_read.high)
+    return Interval(*astuple(estimate(value)))
 
 
 def single_players(side: Mapping[str, Any], kind: str) -> list[str]:
@@ -145,40 +141,19 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-class ProgressLine(AbstractContextManager["ProgressLine"]):
-    """Progress line, called as (done, total); a context manager. On a terminal one line is redrawn; elsewhere a line
-    is written every 30 seconds. `enabled`: False on all processes but one, and under --disable_tqdm."""
+class ProgressLine(tqdm):
+    """Progress bar of tqdm on stderr, called as (done, total); a context manager. It is redrawn on a terminal and
+    written elsewhere every 30 seconds. `enabled`: False on all processes but one, and under --disable_tqdm."""
 
     def __init__(self, label: str, unit: str = "answers", enabled: bool = True, stream: TextIO | None = None) -> None:
-        self.label, self.unit, self.enabled = label, unit, enabled
-        self.stream = sys.stderr if stream is None else stream
-        self.terminal = self.stream.isatty()
-        self.start = time.monotonic()
-        self.said = float("-inf") if self.terminal else self.start
-        self.drawn = False  # on the terminal
+        stream = sys.stderr if stream is None else stream
+        pause = 0.2 if stream.isatty() else 30.0
+        how = {"mininterval": pause, "delay": pause, "miniters": 1, "leave": None}
+        super().__init__(desc=label, unit=f" {unit}", disable=not enabled, file=stream, **how)
 
     def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        pause = _REDRAW if self.terminal else _REPEAT
-        last = self.terminal and done >= total
-        if not self.enabled or (now - self.said < pause and not last):
-            return
-        self.said = now
-        text = f"{self.label}: {done} of {total} {self.unit}, {duration(now - self.start)}"
-        if 0 < done < total:
-            text += f", about {duration((now - self.start) * (total - done) / done)} left"
-        if not self.terminal:
-            print(text, file=self.stream, flush=True)
-            return
-        self.stream.write(f"\r{text}\x1b[K")  # clears the rest of the line: a training bar may have been there
-        self.stream.flush()
-        self.drawn = True
-
-    def __exit__(self, *_: object) -> None:
-        if self.drawn:
-            self.stream.write("\n")
-            self.stream.flush()
-            self.drawn = False
+        self.total = total
+        self.update(done - self.n)
 
 
 def cells(figures: dict[str, float] | None) -> tuple[str, str]:

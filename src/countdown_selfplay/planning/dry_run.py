@@ -31,8 +31,7 @@ from ..rewards import make_conjecturer_reward
 from ..tiny import resolve_model
 from ..training.parts import ready_tokenizer
 from . import memory
-from .fit import fitting
-from .memory import GIB, Launch, Parts, launch_of, memory_table, room_of, total
+from .memory import GIB, Launch, Parts, fitting, launch_of, memory_table, room_of, total
 
 
 def print_dry_run(

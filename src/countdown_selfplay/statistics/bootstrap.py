@@ -59,14 +59,13 @@ def bootstrap_mean(
     values: Sequence[float] | np.ndarray,
     resamples: int = 10_000,
     seed: int = 0,
-    level: float = 0.95,
     bounds: Bounds | None = None,
 ) -> Estimate:
-    """Return the mean with a percentile interval over `resamples` draws of the values with replacement (Efron 1979).
-    Equal values give an interval of width 0, unless `bounds` gives their range (`alike_ends`). Raises DataError
-    without a value or for one that is not finite."""
+    """Return the mean with a 95% percentile interval over `resamples` draws with replacement (Efron 1979). Equal
+    values give an interval of width 0, unless `bounds` gives their range (`alike_ends`). Raises DataError without a
+    value or for one that is not finite."""
     array = finite_array(values, "values")
-    low, high = ends(array, resampled_means(array, resamples, seed), level, bounds)
+    low, high = ends(array, resampled_means(array, resamples, seed), bounds=bounds)
     return Estimate(float(array.mean()), low, high)
 
 
@@ -111,14 +110,13 @@ def paired_bootstrap(
     k: int = 1,
     resamples: int = 10_000,
     seed: int = 0,
-    level: float = 0.95,
 ) -> Interval:
-    """Return pass@k of b minus pass@k of a, on the same problems in the same order, with an interval.
+    """Return pass@k of b minus pass@k of a, on the same problems in the same order, with a 95% interval.
     `correct_a`, `correct_b`: correct answers per problem out of `n`. A resample draws problems, so that a
     problem's two counts stay together (Allen and Ståblein, table 3); for equal differences: `alike_ends`. Raises
     DataError if the lengths differ."""
     difference_P = paired_differences(correct_a, correct_b, n, k)
-    low, high = ends(difference_P, resampled_means(difference_P, resamples, seed), level, CHANGE)
+    low, high = ends(difference_P, resampled_means(difference_P, resamples, seed), bounds=CHANGE)
     return Interval(float(difference_P.mean()), low, high)
 
 
@@ -144,7 +142,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def ends(values_P: np.ndarray, means: np.ndarray, level: float, bounds: Bounds | None = None) -> tuple[float, float]:
+def ends(
+    values_P: np.ndarray, means: np.ndarray, level: float = 0.95, bounds: Bounds | None = None
+) -> tuple[float, float]:
     """Return the two ends of the percentile interval of resampled means of `values_P`, within `bounds`; if all these
     means are equal and `bounds` is given, those of `alike_ends`."""
     low, high = tails(level)
@@ -160,8 +160,7 @@ def paired_differences(
     """Return pass@k of b minus pass@k of a for each problem, (problems,). Raises DataError if the lengths differ."""
     if len(correct_a) != len(correct_b):
         raise DataError(
-            f"A paired comparison needs both models on the same problems, got counts for {len(correct_a)} and "
-            f"{len(correct_b)}."
+            f"A paired comparison needs the same problems, got {len(correct_a)} and {len(correct_b)} counts."
         )
     return pass_at_k_array(correct_b, n, k) - pass_at_k_array(correct_a, n, k)
 
@@ -193,8 +192,6 @@ def _kept_draws(problems: int, resamples: int, seed: int) -> tuple[np.ndarray, .
 
 def tails(level: float) -> tuple[float, float]:
     """Return the two quantiles that enclose `level` of a distribution."""
-    if not 0 < level < 1:
-        raise ConfigError(f"`level` ({level}) must lie between 0 and 1; 0.95 is usual.")
     return (1 - level) / 2, (1 + level) / 2
 
 
@@ -219,11 +216,7 @@ def independent_difference(a: Estimate, b: Estimate) -> Interval:
 
 
 def ratio_interval(
-    parts: Sequence[float],
-    wholes: Sequence[float],
-    clusters: Sequence[Hashable],
-    resamples: int = 10_000,
-    seed: int = 0,
+    parts: Sequence[float], wholes: Sequence[float], clusters: Sequence[Hashable], seed: int = 0
 ) -> Estimate | None:
     """Return sum(parts) / sum(wholes) with a 95% percentile bootstrap that draws clusters (problems), so that a
     problem's items stay together; None if all wholes are 0. 0 <= part <= whole for each item. Clusters whose whole is
@@ -237,28 +230,24 @@ def ratio_interval(
     value = float(part_C.sum() / whole_C.sum())
     if np.ptp(part_C / whole_C) == 0:
         return Estimate(value, *alike_ends(value, whole_C.size, SHARE))
-    drawn = resampled_means(part_C, resamples, seed) / resampled_means(whole_C, resamples, seed)
+    drawn = resampled_means(part_C, 10_000, seed) / resampled_means(whole_C, 10_000, seed)
     low, high = np.quantile(drawn, tails(0.95))
     return Estimate(value, float(low), float(high))
 
 
-def change_interval(
-    changes: Sequence[float], clusters: Sequence[Hashable], resamples: int = 10_000, seed: int = 0
-) -> Interval:
+def change_interval(changes: Sequence[float], clusters: Sequence[Hashable], seed: int = 0) -> Interval:
     """Return the mean of paired changes in [-1, 1] with a percentile interval over clusters of equal size."""
     total_C, count_C = _by_cluster(clusters, changes, [1.0] * len(changes))
-    interval = bootstrap_mean(total_C / count_C, resamples, seed, bounds=CHANGE)
+    interval = bootstrap_mean(total_C / count_C, seed=seed, bounds=CHANGE)
     return Interval(float(np.sum(total_C) / np.sum(count_C)), interval.low, interval.high)
 
 
 def _by_cluster(
     clusters: Sequence[Hashable], parts: Sequence[float], wholes: Sequence[float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    if not len(clusters) == len(parts) == len(wholes):
-        raise DataError(
-            f"A ratio needs a part, a whole and a cluster for each item, got {len(parts)}, {len(wholes)} and "
-            f"{len(clusters)}."
-        )
+    lengths = len(parts), len(wholes), len(clusters)
+    if len(set(lengths)) > 1:
+        raise DataError(f"A ratio needs a part, a whole and a cluster for each item, got {lengths} of them.")
     place = {cluster: i for i, cluster in enumerate(dict.fromkeys(clusters))}
     index = np.array([place[cluster] for cluster in clusters], dtype=int)
     sums = [np.bincount(index, np.asarray(values, dtype=float), minlength=len(place)) for values in (parts, wholes)]
@@ -278,7 +267,8 @@ def t_interval(values: Sequence[float] | np.ndarray) -> Estimate:
     if len(array) < 2:
         raise DataError("A t interval needs at least two values.")
     half = float(t_quantile(0.975, len(array) - 1)) * float(array.std(ddof=1)) / len(array) ** 0.5
-    return Estimate(float(array.mean()), float(array.mean()) - half, float(array.mean()) + half)
+    mean = float(array.mean())
+    return Estimate(mean, mean - half, mean + half)
 
 
 def two_level_bootstrap(
@@ -288,24 +278,24 @@ def two_level_bootstrap(
     k: int = 1,
     resamples: int = 10_000,
     seed: int = 0,
-    level: float = 0.95,
 ) -> Interval:
     """Return pass@k of method b minus that of method a over several training seeds each, within [-1, 1].
     `correct_a`, `correct_b`: correct answers out of `n`, one list over the same problems per training seed. The
     interval covers a new training run on new problems (`two_level_draws`). One seed per method gives
     `paired_bootstrap`: an interval over problems alone, for these weights. If one side has a single seed, its
     spread over seeds is unknown and not in the interval."""
-    a_SP, b_SP = (np.stack([pass_at_k_array(row, n, k) for row in _seeds(rows)]) for rows in (correct_a, correct_b))
-    return two_level_interval(a_SP, b_SP, resamples, seed, level)
+    for rows in (correct_a, correct_b):
+        if not len(rows) or np.ndim(rows[0]) != 1 or len({len(row) for row in rows}) != 1:
+            raise DataError("Counts must be one list per training seed, all over the same problems.")
+    a_SP, b_SP = (np.stack([pass_at_k_array(row, n, k) for row in rows]) for rows in (correct_a, correct_b))
+    return two_level_interval(a_SP, b_SP, resamples, seed)
 
 
-def two_level_interval(
-    a_SP: np.ndarray, b_SP: np.ndarray, resamples: int = 10_000, seed: int = 0, level: float = 0.95
-) -> Interval:
+def two_level_interval(a_SP: np.ndarray, b_SP: np.ndarray, resamples: int = 10_000, seed: int = 0) -> Interval:
     """Return `two_level_bootstrap` of any rates per training seed (rows) and problem (columns)."""
     draws = two_level_draws(a_SP, b_SP, resamples, seed)
     difference_P = b_SP.mean(0) - a_SP.mean(0)
-    low, high = ends(difference_P, draws, level, CHANGE)
+    low, high = ends(difference_P, draws, bounds=CHANGE)
     return Interval(float(difference_P.mean()), low, high)
 
 
@@ -347,10 +337,3 @@ def _residual_variance(values_SP: np.ndarray) -> float:
     seeds, problems = values_SP.shape
     rest = values_SP - values_SP.mean(0) - values_SP.mean(1, keepdims=True) + values_SP.mean()
     return float((rest**2).sum()) / max((seeds - 1) * (problems - 1), 1)
-
-
-def _seeds(rows: Sequence[Sequence[int]] | np.ndarray) -> list[Sequence[int]]:
-    seeds = list(rows)
-    if not seeds or np.ndim(seeds[0]) != 1 or len({len(row) for row in seeds}) != 1:
-        raise DataError("Counts must be one list per training seed, all over the same problems.")
-    return seeds

@@ -14,7 +14,8 @@ from ..errors import ConfigError, DataError
 def pass_at_k(n: int, c: int, k: int) -> float:
     """Return 1 - C(n-c, k) / C(n, k) for n answers of which c are correct (Chen et al. 2021, eq. 1), correctly
     rounded. Raises DataError unless 0 <= c <= n; ConfigError unless 1 <= k <= n."""
-    _check_k(n, k)
+    if not 1 <= k <= n:
+        raise ConfigError(f"`k` ({k}) must lie between 1 and the number of answers per problem, n = {n}.")
     if not 0 <= c <= n:
         raise DataError(f"{c} correct answers out of {n} are not possible; counts must lie between 0 and n = {n}.")
     total = math.comb(n, k)
@@ -22,31 +23,14 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def pass_at_k_array(counts: Sequence[int] | np.ndarray, n: int, k: int) -> np.ndarray:
-    """Return `pass_at_k` of every problem, (problems,). `counts`: correct answers per problem, out of `n`."""
-    counts_P = count_array(counts, n)
-    _check_k(n, k)
+    """Return `pass_at_k` of every problem, (problems,). `counts`: correct answers per problem, out of `n`. Raises
+    DataError unless there are any, all whole and in [0, n]."""
+    counts_P = np.asarray(counts)
+    if counts_P.ndim != 1 or counts_P.size == 0 or counts_P.dtype.kind not in "iu":
+        raise DataError(f"Counts must be whole numbers, one per problem, got {counts_P.shape} of {counts_P.dtype}.")
+    for i in np.flatnonzero((counts_P < 0) | (counts_P > n))[:1]:
+        raise DataError(f"Problem {i} has {counts_P[i]} correct answers out of n = {n}; counts must lie in [0, n].")
     return np.array([pass_at_k(n, c, k) for c in range(n + 1)])[counts_P]
-
-
-def count_array(counts: Sequence[int] | np.ndarray, n: int) -> np.ndarray:
-    """Return counts as int64, (problems,). Raises DataError unless there are any, all whole and in [0, n]."""
-    array = np.asarray(counts)
-    if array.ndim != 1 or array.size == 0:
-        raise DataError(
-            f"Counts of correct answers must be a list with one number per problem, got the shape {array.shape}."
-        )
-    if array.dtype.kind not in "iu":
-        raise DataError(f"Counts of correct answers must be whole numbers, got {array.dtype} values.")
-    outside = np.flatnonzero((array < 0) | (array > n))
-    if outside.size:
-        i = int(outside[0])
-        raise DataError(f"Problem {i} has {array[i]} correct answers out of n = {n}; counts must lie in [0, n].")
-    return array.astype(np.int64)
-
-
-def _check_k(n: int, k: int) -> None:
-    if not 1 <= k <= n:
-        raise ConfigError(f"`k` ({k}) must lie between 1 and the number of answers per problem, n = {n}.")
 
 
 def majority_at_k(
@@ -58,9 +42,7 @@ def majority_at_k(
     share of right answers, k samples without a vote count 0. Wang et al. report k = 8, 32. Raises ConfigError unless 1
     <= k <= n; DataError if the lists do not match or one answer is called both right and wrong."""
     if len(answers) != len(correct) or not answers:
-        raise DataError(
-            f"majority_at_k() needs answers and verdicts of the same problems, got {len(answers)} and {len(correct)}."
-        )
+        raise DataError(f"majority_at_k() needs both of the same problems, got {len(answers)} and {len(correct)}.")
     return np.array([_one(a, c, k, i) for i, (a, c) in enumerate(zip(answers, correct, strict=True))])
 
 

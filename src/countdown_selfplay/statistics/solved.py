@@ -40,16 +40,6 @@ class CumulativeSolveRate:
         """Round in which each solved problem was first solved, in the order of D."""
         return {key: round_ for key, round_ in self._round.items() if round_ is not None}
 
-    @property
-    def keys(self) -> list[str]:
-        """Keys of all problems, in the order of D."""
-        return list(self._round)
-
-    @property
-    def unsolved(self) -> list[str]:
-        """Keys of the problems without a right answer so far, in the order of D."""
-        return [key for key, round_ in self._round.items() if round_ is None]
-
     def write(self, folder: Path, rounds: int) -> None:
         """Write FIRST_SOLVED to a run folder after `rounds` rounds: each problem's round, null if it is unsolved."""
         record = {"rounds": rounds, "first_solved": self._round}
@@ -62,8 +52,6 @@ class CumulativeSolveRate:
         """Restore the state. Raises DataError if a solved problem in it is not in D."""
         foreign = [key for key in state["first_solved"] if key not in self._round]
         if foreign:
-            raise DataError(
-                f"The saved cumulative solve rate is of other problems: '{foreign[0]}' is not among these."
-            )
+            raise DataError(f"The saved solve rate is of other problems: '{foreign[0]}' is not among these.")
         self.generations = int(state["generations"])
         self._round = {key: state["first_solved"].get(key) for key in self._round}

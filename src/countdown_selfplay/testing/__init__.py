@@ -3,7 +3,6 @@ process or several. Domain, verdicts and objectives are real."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,7 @@ from ..objectives import make_objective
 from ..random_state import seed_from
 from ..training.round import credit
 
-__all__ = ["CountingDomain", "ScriptedRound", "in_ranks"]
+__all__ = ["ScriptedRound", "in_ranks"]
 
 T = TypeVar("T")
 Script = Callable[[str, Row, int], str]
@@ -79,8 +78,8 @@ class ScriptedRound:
         return Rollout(role, rows, texts, n, verdicts, torch.tensor([float(v.score) for v in verdicts]))
 
     def progress(self, rollout: Rollout, weights_B: torch.Tensor | None = None) -> torch.Tensor | None:
-        found_B = None if self.moved is None else self.moved(rollout)
-        return found_B if found_B is None or weights_B is None else found_B * weights_B
+        moved_B = None if self.moved is None else self.moved(rollout)
+        return moved_B if moved_B is None or weights_B is None else moved_B * weights_B
 
     def _play_out(self, role: str, rows: list[Row], problems: list[Any], n: int) -> Rollout:
         """Play episodes, whose moves `write` returns. The round's `rows` contains the rows of first moves only."""
@@ -116,21 +115,6 @@ class ScriptedRound:
     def next(self, **changes: Any) -> ScriptedRound:
         """Return the next round, with `changes` of its fields."""
         return replace(self, **{"index": self.index + 1, "rows": {}, **changes})
-
-
-class CountingDomain:
-    """Domain that counts the verifications of each (text, problem)."""
-
-    def __init__(self, domain: Any) -> None:
-        self.domain, self.verified = domain, Counter[tuple[str, str]]()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.domain, name)
-
-    def verify(self, texts: Iterable[str], problems: Iterable[Any]) -> list[Any]:
-        texts, problems = list(texts), list(problems)
-        self.verified.update((text, self.domain.key(p)) for text, p in zip(texts, problems, strict=True))
-        return self.domain.verify(texts, problems)
 
 
 def in_ranks(world: int, play: Callable[[int, Callable[[list[Any]], list[Any]]], T]) -> list[T]:

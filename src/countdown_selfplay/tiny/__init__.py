@@ -43,18 +43,6 @@ EMBEDDED |= {
     if absent_package(model.folder.replace("/", ".")) is None
 }
 
-__all__ = [
-    "EMBEDDED",
-    "LADDER_ASKED_PATH",
-    "LADDER_MODEL_PATHS",
-    "LADDER_SPEC",
-    "TINY_MODEL_PATH",
-    "TINY_SPEC",
-    "embedded_name",
-    "in_this_installation",
-    "load_tiny_model",
-]
-
 
 def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
     """Load the shipped model (float32, evaluation mode) and its tokenizer, or those of the folder `path`."""

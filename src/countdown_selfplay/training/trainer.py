@@ -125,18 +125,17 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         # Data before models: a bad row is reported without waiting for a 7B model to load.
         proposer = self.game.proposer
         targets = proposer is not None and proposer.chooses_targets
-        anchors = run_anchors(args, self.domain, train_dataset, eval_dataset, targets)
-        self.held_out, listed = anchors.keys_held_out, anchors.listed
+        rows, eval_rows, listed, self.held_out = run_anchors(args, self.domain, train_dataset, eval_dataset, targets)
         self.solve_rate = CumulativeSolveRate(sorted(set(listed)))
         given = dict(domain=None if domain is None and args.domain == "countdown" else self.domain)
         given |= dict(reward_funcs=reward_funcs, objectives=objectives, conjecturer_reward=conjecturer_reward)
         config = {name: value for name, value in spread(args.to_dict()).items() if name != "domain"}
         settings = run_settings(config, listed, self.held_out, given | dict(peft_config=peft_config))
         tokenizer = load_tokenizer(model, args.trust_remote_code) if processing_class is None else processing_class
-        tokenizer = parts.ready_tokenizer(args, self.domain, anchors.rows, tokenizer)
+        tokenizer = parts.ready_tokenizer(args, self.domain, rows, tokenizer)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
         self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
-        ends = parts.end_tokens(args, self.domain, anchors.rows, self.policies, tokenizer)
+        ends = parts.end_tokens(args, self.domain, rows, self.policies, tokenizer)
         parts.warn_of_lost_steps(self.policies, args.learning_rate)
         make_folder(args.output_dir)
         own_callbacks = self._build_parts(args, settings, proposer, tokenizer)
@@ -145,8 +144,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
                 model=self.policies.module,
                 reward_funcs=checked_reward_funcs(rewards, self.domain.rules),
                 args=args,
-                train_dataset=anchors.rows,
-                eval_dataset=anchors.held_out,
+                train_dataset=rows,
+                eval_dataset=eval_rows,
                 processing_class=tokenizer,
                 callbacks=[*own_callbacks, *(callbacks or [])],
                 optimizers=optimizers,

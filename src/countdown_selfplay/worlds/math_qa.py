@@ -165,11 +165,11 @@ class MathQA(Pooled, BaseDomain[Question], Critique):
 
     def rejections(self, text: str) -> int:
         """Count the boxed sentences of figure 7."""
-        return paper.rejections_in(text)
+        return str(text).count(paper.NOT_CRITICAL)
 
     def hints_rejection(self, text: str) -> bool:
         """Return whether the sentence occurs, boxed or not."""
-        return paper.hints_rejection_in(text)
+        return paper.SENTENCE in str(text)
 
     def steps(self, problem: Question, answer: str) -> list[str]:
         """Return the parts between blank lines (appendix A)."""

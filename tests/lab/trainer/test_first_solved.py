@@ -19,7 +19,7 @@ def test_the_logged_curve_is_counted_again_from_the_record_also_after_a_resume(t
     straight.train()
     folder = Path(straight.args.output_dir)
     record = json.loads((folder / "first_solved.json").read_text())
-    asked = problem_keys(straight.train_dataset, straight.domain)
+    asked = set(problem_keys(straight.train_dataset, straight.domain))
     assert record["rounds"] == 4 and set(record["first_solved"]) == asked
     curve, _, _ = load_curve(str(folder), None, None)
     logged = [line["round/cumulative_solve_rate"] for line in rounds(folder)]

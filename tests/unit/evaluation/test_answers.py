@@ -106,7 +106,7 @@ def test_the_summary_counts_by_hand_and_strata_apart(tmp_path):
     # second counts half: (1 + .5 + 0) / 3. One of 6 answers is malformed and has no vote, one is cut.
     rows = [answer(i, j, j < c, operands=2 + i // 2) for i, c in enumerate((2, 1, 0)) for j in range(2)]
     rows[5] = answer(2, 1, False, operands=3, reason="malformed", answer=None, score=0.0, truncated=True)
-    found = summarise(AnswerSet({"n": 2}, rows), resamples=200)
+    found = summarise(AnswerSet({"n": 2}, rows))
     assert (found["pass_at"]["1"]["value"], found["pass_at"]["2"]["value"]) == pytest.approx((0.5, 2 / 3))
     assert found["majority_at"]["2"]["value"] == pytest.approx(0.5) and list(found["majority_at"]) == ["2"]
     assert found["format"]["value"] == pytest.approx(5 / 6) and found["truncated_rate"] == pytest.approx(1 / 6)
@@ -115,7 +115,7 @@ def test_the_summary_counts_by_hand_and_strata_apart(tmp_path):
     assert {k: v["pass_at"]["1"]["value"] for k, v in found["by_operands"].items()} == {"2": 0.75, "3": 0.0}
     assert "by_stratum" not in found
     rows = [answer(i, 0, i < 2, stratum=("easy", "hard", None)[i]) for i in range(3)]
-    found = summarise(AnswerSet({"n": 1}, rows), resamples=10)["by_stratum"]
+    found = summarise(AnswerSet({"n": 1}, rows))["by_stratum"]
     assert {k: (v["problems"], v["pass_at"]["1"]["value"]) for k, v in found.items()} == {
         "easy": (1, 1.0), "hard": (1, 1.0), "None": (1, 0.0),
     }  # fmt: skip
@@ -126,7 +126,7 @@ def test_a_rate_of_0_or_1_has_wilsons_interval_over_the_problems():
     """3 of 3 problems: Wilson's lower end is 3 / (3 + z^2) = 3 / 6.84146, and of 0 of 3 the upper one z^2 / 6.84146; a
     mean of tokens is no rate, and 1 of 3 problems no certainty."""
     for right in (2, 0):
-        found = summarise(AnswerSet({"n": 2}, [answer(i, j, bool(right)) for i in range(3) for j in range(2)]), 200)
+        found = summarise(AnswerSet({"n": 2}, [answer(i, j, bool(right)) for i in range(3) for j in range(2)]))
         expected = (
             {"value": 1.0, "low": 0.438503, "high": 1.0} if right else {"value": 0.0, "low": 0.0, "high": 0.561497}
         )
@@ -134,5 +134,5 @@ def test_a_rate_of_0_or_1_has_wilsons_interval_over_the_problems():
             for estimate in found[name].values():
                 assert estimate == pytest.approx(expected, abs=1e-6)
         assert found["tokens"]["low"] == found["tokens"]["high"] == 3
-    mixed = summarise(AnswerSet({"n": 1}, [answer(i, 0, i == 0) for i in range(3)]), 200)["pass_at"]["1"]
+    mixed = summarise(AnswerSet({"n": 1}, [answer(i, 0, i == 0) for i in range(3)]))["pass_at"]["1"]
     assert (mixed["low"], mixed["high"]) == (0.0, 1.0)  # the bootstrap's: draws of 3 with none and with all right

@@ -1,5 +1,5 @@
 # Tests: statistics/bootstrap.py, statistics/pass_at_k.py
-"""Bootstrap intervals against published counts, exact enumeration and the normal approximation."""
+"""Intervals of means, of paired differences, and of rates among the answers to which they apply; by hand."""
 
 from itertools import product
 
@@ -10,7 +10,11 @@ from countdown_selfplay.evaluation import Interval, bootstrap_mean, paired_boots
 from countdown_selfplay.statistics.bootstrap import (
     SHARE,
     Estimate,
+    alike_ends,
+    change_interval,
+    ends,
     independent_difference,
+    ratio_interval,
     resampled_means,
     share_interval,
     wilson_interval,
@@ -51,7 +55,7 @@ def test_the_pairing_is_kept_and_problems_that_are_all_alike_have_an_interval_wi
     for right in (0, 16):
         own, wilson = share_interval([right / 16] * 16), wilson_interval(right, 16)
         assert own.to_dict() == pytest.approx(wilson.to_dict(), abs=1e-7)
-    assert bootstrap_mean([0.0] * 10, level=0.9, bounds=SHARE).high == pytest.approx(0.212942, abs=1e-6)
+    assert alike_ends(0.0, 10, SHARE, 0.9)[1] == pytest.approx(0.212942, abs=1e-6)
     assert share_interval([-1.0] * 16) == Estimate(-1, -1, -1)  # a score by rules of one's own: no bounds are known
 
 
@@ -84,8 +88,9 @@ def test_resampled_means_follow_the_exact_distribution_and_a_large_sample_has_ne
     assert found.value == 0.5
     assert (0.5 - found.low, found.high - 0.5) == pytest.approx((0.0310, 0.0310), abs=0.002)
     # At 68.27% the half-width is one standard error.
-    narrow = bootstrap_mean([0.0, 1.0] * 500, level=0.6827)
-    assert (narrow.high - narrow.low) / 2 == pytest.approx(0.01581, abs=0.001)
+    values = np.array([0.0, 1.0] * 500)
+    low, high = ends(values, resampled_means(values, 10_000, 0), 0.6827)
+    assert (high - low) / 2 == pytest.approx(0.01581, abs=0.001)
 
 
 def test_wilson_intervals_match_hand_computed_ones():
@@ -97,3 +102,33 @@ def test_wilson_intervals_match_hand_computed_ones():
     assert wilson_interval(5, 10).to_dict() == pytest.approx(
         {"value": 0.5, "low": 0.236593, "high": 0.763407}, abs=1e-6
     )
+
+
+def test_a_problems_items_are_drawn_together_and_f1_is_a_ratio_too():
+    """Two problems, a with 1 of 2 and b with 1 of 1. The draws aa, ab, ba, bb give 1/2, 2/3, 2/3 and 1, each in a
+    quarter of the cases: so the 2.5% and 97.5% quantiles are 1/2 and 1."""
+    assert ratio_interval([1, 0, 1], [1, 1, 1], ["a", "a", "b"]) == Estimate(2 / 3, 0.5, 1.0)
+    found = ratio_interval([1, 0, 0, 1], [1, 1, 0, 1], ["a", "a", "none", "b"])
+    assert found == ratio_interval([1, 0, 1], [1, 1, 1], ["a", "a", "b"])
+    assert ratio_interval([0, 0], [0, 0], ["a", "b"]) is None and ratio_interval([], [], []) is None
+    # 2 true positives, 1 false positive, 1 false negative, each of a problem of its own: 4 of 6. The least draw that
+    # is seen in 2.5% of cases has no true positive only with chance (1/2)^4 = 6.25%, so the low end is 0.
+    found = ratio_interval([2, 2, 0, 0], [2, 2, 1, 1], "abcd")
+    assert found.value == pytest.approx(4 / 6) and found.low == 0 and found.high == 1
+
+
+def test_the_interval_of_one_rate_or_no_change_is_wilsons_and_of_a_paired_change_the_problems():
+    """0 of 4 problems, whatever the number of answers: z^2 / (4 + z^2) with z^2 = 3.8415 is 0.4899."""
+    none = ratio_interval([0] * 8, [1] * 8, [0, 0, 1, 1, 2, 2, 3, 3])
+    assert (none.value, none.low) == (0, 0) and none.high == pytest.approx(0.4899, abs=1e-4)
+    every = ratio_interval([1] * 8, [1] * 8, [0, 0, 1, 1, 2, 2, 3, 3])
+    assert (every.value, every.high) == (1, 1) and every.low == pytest.approx(1 - 0.4899, abs=1e-4)
+    # 1 of 2 answers on each of 4 problems: at most .4899 of others differ, by .5 at most.
+    found = ratio_interval([1, 0] * 4, [1] * 8, [0, 0, 1, 1, 2, 2, 3, 3])
+    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.5 - 0.24495, 0.5 + 0.24495), abs=1e-4)
+    # Changes +1 and 0 of problem a, 0 and 0 of b: mean 1/4; draws aa 1/2, ab 1/4, bb 0.
+    found = change_interval([1, 0, 0, 0], ["a", "a", "b", "b"])
+    assert (found.difference, found.low, found.high) == (0.25, 0.0, 0.5)
+    # Both problems alike: -+ z^2 / (2 + z^2) = 3.841459 / 5.841459 = .657620, for a problem may lose or gain all.
+    found = change_interval([0, 0, 0, 0], ["a", "a", "b", "b"])
+    assert (found.difference, found.low, found.high) == pytest.approx((0, -0.657620, 0.657620), abs=1e-6)

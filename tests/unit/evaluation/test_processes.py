@@ -5,14 +5,13 @@ import contextlib
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
+from itertools import count
 
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
 from countdown_selfplay.distributed.processes import ALONE, Processes
 from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover
-from countdown_selfplay.evaluation import terminal as progress_module
 from countdown_selfplay.evaluation.terminal import ProgressLine
 from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
 
@@ -97,20 +96,14 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_sees_one_line_that_is_drawn_over_or_none(monkeypatch):
-    stream = Terminal()
-    with ProgressLine("prover", enabled=False, stream=stream) as bar:
-        bar(4, 4)
-    assert stream.getvalue() == ""
-    clock = iter([0.0, 0.5, 1.0, 1.1, 200.0])
-    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    stream = Terminal()
-    with ProgressLine("prover", stream=stream) as bar:
-        bar(0, 4)  # nothing is known of the rest yet
-        bar(1, 4)  # after 1 s: three more of the kind take 3 s
-        bar(2, 4)  # 0.1 s later: too soon to draw again
-        bar(4, 4)
-    text = stream.getvalue()
-    assert text.count("\n") == 1 and text.endswith("\n") and text.count("\r") == 3
-    assert "\rprover: 0 of 4 answers, 0 s\x1b[K\r" in text
-    assert "\rprover: 1 of 4 answers, 1 s, about 3 s left" in text and "\rprover: 4 of 4 answers, 3 min" in text
+def test_a_terminal_sees_a_bar_that_is_drawn_over_or_none_and_a_file_nothing_of_short_work(monkeypatch):
+    clock = count(0.0, 0.5)
+    monkeypatch.setattr("tqdm.std.time", lambda: next(clock))
+    seen = []
+    for stream, enabled in ((Terminal(), False), (io.StringIO(), True), (Terminal(), True)):
+        with ProgressLine("prover", enabled=enabled, stream=stream) as bar:
+            for done in (0, 1, 4):
+                bar(done, 4)
+        seen.append(stream.getvalue())
+    assert seen[:2] == ["", ""] and seen[2].count("\n") == 1
+    assert "prover:  25%" in seen[2] and "1/4" in seen[2] and "prover: 100%" in seen[2]

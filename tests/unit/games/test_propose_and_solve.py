@@ -6,12 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tests.toy_domain import CountingDomain
 
 from countdown_selfplay.contract.round import Rollout
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.games.health import prover_health
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
-from countdown_selfplay.testing import CountingDomain, ScriptedRound
+from countdown_selfplay.testing import ScriptedRound
 
 TINY = CountdownDomain.tiny()
 ANCHORS = [Problem((1, 2, 3), 6), Problem((2, 2, 2), 8), Problem((4, 5, 6), 15), Problem((9, 1, 1), 9)]

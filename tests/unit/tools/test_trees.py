@@ -1,9 +1,11 @@
-# Tests: tools/convert_settings.py
-"""Settings that counted rows, in problems and proposals; each size by hand."""
+# Tests: tools/convert_settings.py, tools/golden_trajectories.py
+"""Settings that counted rows, in problems and proposals, by hand; what is a difference of two golden runs."""
 
 import json
+import struct
 import sys
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -22,14 +24,24 @@ RECIPES = {
 
 
 @pytest.fixture
-def tool(monkeypatch):
+def load(monkeypatch):
+    """Imports a tool, which imports its neighbours by their bare names."""
     monkeypatch.syspath_prepend(str(TOOLS))
-    import convert_settings
+    yield import_module
+    for name in ("convert_settings", "golden_trajectories", "trees"):
+        sys.modules.pop(name, None)
 
-    monkeypatch.setattr(convert_settings, "recipe_at", lambda base, name: dict(RECIPES[name]))
-    yield convert_settings
-    for name in ("convert_settings", "trees"):
-        del sys.modules[name]
+
+@pytest.fixture
+def tool(load, monkeypatch):
+    module = load("convert_settings")
+    monkeypatch.setattr(module, "recipe_at", lambda base, name: dict(RECIPES[name]))
+    return module
+
+
+@pytest.fixture
+def golden(load):
+    return load("golden_trajectories")
 
 
 @pytest.mark.parametrize(
@@ -81,3 +93,52 @@ def test_the_folder_of_a_run_with_its_checkpoints(tool, tmp_path):
     assert json.loads(state) == {"loop": 5, "settings": {**own, "roles": ["guide"], "seed": 0}, "states": {}}
     said = json.loads((folder / "complete.json").read_text())["files"]["selfplay_state.json"]
     assert said == [len(state), sha256(state).hexdigest()]
+
+
+PLAYED = {
+    "weights": {"prover: w": "aa", "prover: v": "bb"},
+    "metrics": {"loss": [[1, 0.5], [2, 0.25]], "round/new": [[1, 3], [2, 4]]},
+}
+
+
+def changed(**parts):
+    return {part: {**PLAYED[part], **parts.get(part, {})} for part in PLAYED}
+
+
+def test_the_last_bit_of_a_metric_is_a_difference_unless_it_is_ignored(golden):
+    other = changed(metrics={"loss": [[1, 0.5], [2, 0.25000000000000006]], "round/new": [[1, 2], [2, 4]]})
+    first, second = (
+        "metric round/new: 3 at step 1 != 2 at step 1",
+        "metric loss: 0.25 at step 2 != 0.25000000000000006",
+    )
+    assert golden.compare(PLAYED, other, []) == ([first, f"{second} at step 2"], [])
+    assert golden.compare(PLAYED, other, ["round/*"]) == ([f"{second} at step 2"], [])
+
+
+def test_a_metric_of_one_tree_alone_is_a_note_and_weights_of_one_tree_alone_are_a_difference(golden):
+    other = changed(metrics={"own": [[1, 1]]}, weights={"prover: v": "bc", "conjecturer: w": "aa"})
+    wrong, notes = golden.compare(PLAYED, other, ["*"])
+    named = "conjecturer: w (only in head), prover: v (other values)"
+    assert (wrong, notes) == ([f"weights: 2 tensors, among them {named}"], ["only head logs own"])
+
+
+def saved(path, **tensors):
+    """A file of safetensors by its specification: length of the header, header, bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, values in tensors.items():
+        own = struct.pack(f"<{len(values)}f", *values)
+        place = [len(data), len(data) + len(own)]
+        header[name] = {"dtype": "F32", "shape": [len(values)], "data_offsets": place}
+        data += own
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def test_all_weights_of_a_run_count_except_those_of_its_checkpoints(golden, tmp_path):
+    saved(tmp_path / "prover" / "model.safetensors", w=[1.0, 2.0], v=[1.0, 2.0])
+    saved(tmp_path / "iteration-1" / "prover" / "model.safetensors", w=[1.0, 2.0000002])
+    saved(tmp_path / "checkpoint-2" / "model.safetensors", w=[0.0])
+    found = dict(golden.weights(tmp_path))
+    assert set(found) == {"prover: w", "prover: v", "iteration-1/prover: w"}
+    assert found["prover: w"] == found["prover: v"] != found["iteration-1/prover: w"]
