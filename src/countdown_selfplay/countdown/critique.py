@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 from ..contract import critique as paper
@@ -83,13 +83,6 @@ def first_mistake(problem: Problem, answer: str, rules: Rules) -> Step | None:
     return None if place is None else steps_of(answer)[place]
 
 
-def first_wrong_step(problem: Problem, text: str, rules: Rules) -> tuple[int, Step] | None:
-    """Return (index among the steps, step) of the first mistake in a completion, or None as `first_mistake` does."""
-    answer = verify(text, problem, rules).expression or ""
-    place = _wrong_from(problem, answer, rules)
-    return None if place is None else (place, steps_of(answer)[place])
-
-
 @lru_cache(maxsize=1 << 14)
 def _reaches(values: tuple[Fraction, ...], target: Fraction, integers_only: bool, use_all: bool) -> bool:
     """Return whether + - * / can make the target from the values, each used at most once (use_all: exactly once)."""
@@ -108,40 +101,22 @@ def _reaches(values: tuple[Fraction, ...], target: Fraction, integers_only: bool
     return False
 
 
-def pieces_of(expression: str) -> list[tuple[str, list[Step]]]:
+def pieces_of(expression: str) -> list[tuple[str, int]]:
     """Split an expression after each number (and the parentheses closed there) that completes a step; return (part,
-    steps that end in it). [] for a text that is not an expression, and for a division by zero."""
-    read, steps = to_postfix(expression), steps_of(expression)
-    if read is None or not steps:
+    number of steps that end in it). [] for a text that is not an expression, and for a division by zero."""
+    read = to_postfix(expression)
+    if read is None or not steps_of(expression):
         return []
-    closed, numbers = [], 0  # number of operands up to the end of each step
+    closed, numbers = Counter[int](), 0  # number of operands up to a place -> number of steps that end there
     for token in read[0]:
         if token in "+-*/":
-            closed.append(numbers)
+            closed[numbers] += 1
         else:
             numbers += 1
-    pieces: list[tuple[str, list[Step]]] = []
-    places = [match.end() for match in _NUMBER_AND_CLOSING.finditer(expression)]
-    start = 0
-    for count in sorted(set(closed)):
-        end = places[count - 1]
-        pieces.append((expression[start:end], [s for s, c in zip(steps, closed, strict=True) if c == count]))
-        start = end
-    return pieces
-
-
-def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, str] | None:
-    """Return (text before the part of an answer in which the first mistake ends, that part); None without one."""
-    place = _wrong_from(problem, answer, rules)
-    if place is None:
-        return None
-    before, done = "", 0
-    for text, steps in pieces_of(answer):
-        done += len(steps)
-        if place < done:
-            return before, text
-        before += text
-    return None
+    ends = [match.end() for match in _NUMBER_AND_CLOSING.finditer(expression)]
+    cuts = [0, *(ends[count - 1] for count in sorted(closed))]
+    parts = [expression[start:end] for start, end in pairwise(cuts)]
+    return list(zip(parts, (closed[count] for count in sorted(closed)), strict=True))
 
 
 @dataclass(frozen=True)
@@ -217,12 +192,19 @@ class CountdownCritique(Critique):
         return [step.text for step in steps_of(verify(answer, problem, self.rules).expression or "")]
 
     def first_wrong(self, problem: Problem, answer: str) -> int | None:
-        """Return the index of the first step that is on no solution path, or None."""
-        step = first_wrong_step(problem, answer, self.rules)
-        return None if step is None else step[0]
+        """Return the index of the first step of an answer that is on no solution path, or None."""
+        return _wrong_from(problem, verify(answer, problem, self.rules).expression or "", self.rules)
 
     def cut_at_mistake(self, problem: Problem, answer: str) -> tuple[str, str] | None:
-        return cut_at_mistake(problem, answer, self.rules)
+        """Return (text before the part of an answer in which the first mistake ends, that part); None without one."""
+        place = _wrong_from(problem, answer, self.rules)
+        before, done = "", 0
+        for text, steps in pieces_of(answer) if place is not None else ():
+            done += steps
+            if place < done:
+                return before, text
+            before += text
+        return None
 
     def next_step(self, answer: str, before: str) -> str | None:
         """Return the part (`pieces_of`) of an answer that follows the text `before`, or None if none starts there."""

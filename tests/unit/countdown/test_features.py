@@ -8,7 +8,6 @@ import pytest
 
 from countdown_selfplay.countdown import FEATURES, Problem, Rules, all_solutions, feature_matrix, features, verify
 from countdown_selfplay.countdown.exact.listing import solution_trees
-from countdown_selfplay.countdown.features import operators_of
 
 
 def features_of_trees(problem, rules):
@@ -26,6 +25,14 @@ def features_of_trees(problem, rules):
         "depth_mean": sum(depths) / len(depths), "nodes_min": min(sizes), "nodes_mean": sum(sizes) / len(sizes),
         "parentheses_min": min(tree.text().count("(") for tree in trees),
     }  # fmt: skip
+
+
+def operators_of(tree):
+    """`+` for a second positive term, `-` for a negative one, `*` and `/` for factors alike."""
+    signs = [sign for sign, _ in tree.parts]
+    above, below = "+-" if tree.kind == "sum" else "*/"
+    used = ({above} if signs.count(1) > 1 else set()) | ({below} if -1 in signs else set())
+    return used.union(*(operators_of(part) for _, part in tree.parts))
 
 
 def _depth(tree):
