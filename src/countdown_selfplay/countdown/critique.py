@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -21,8 +20,6 @@ from .verifier import verify
 REJECT = "right"
 """Word by which the tiny model rejects a critique, in place of the sentence NOT_CRITICAL (contract/critique.py)."""
 TAGS = "<answer> </answer> tags"
-
-Asked = Callable[[list[paper.Message]], list[paper.Message]]
 _NUMBER_AND_CLOSING = re.compile(r"[0-9]+(?:\s*\))*")
 
 
@@ -133,36 +130,39 @@ class CountdownCritique(Critique):
         return self.rules.answer_format == "bare"
 
     def critique_row(self, problem: Problem, answer: str) -> dict[str, Any]:
-        return self._row(problem, "critic", answer, lambda question: paper.critique_prompt(_text(question), answer))
+        asked = paper.critique_prompt(self._question(problem)[-1]["content"], answer)
+        return self._row(problem, "critic", answer, asked)
 
     def revise_row(self, problem: Problem, answer: str, critique: str) -> dict[str, Any]:
-        return self._row(
-            problem, "again", answer, lambda question: paper.revise_prompt(question, answer, critique, TAGS),
-            f" {critique} :",
-        )  # fmt: skip
+        asked = paper.revise_prompt(self._question(problem), answer, critique, TAGS)
+        return self._row(problem, "again", answer, asked, f" {critique} :")
 
     def recheck_row(self, problem: Problem, answer: str) -> dict[str, Any]:
-        return self._row(problem, "again", answer, lambda question: paper.recheck_prompt(question, answer, TAGS))
+        return self._row(problem, "again", answer, paper.recheck_prompt(self._question(problem), answer, TAGS))
 
     def step_row(self, problem: Problem, answer: str, step: str) -> dict[str, Any]:
         """Return a row that asks whether a step is right. With a compact prompt it is the row of a revision whose
         critique is this step, the only turn in which the tiny model writes "right"."""
-        return self._row(
-            problem, "again", answer, lambda question: paper.step_prompt(_text(question), answer, step), f" {step} :"
-        )
+        asked = paper.step_prompt(self._question(problem)[-1]["content"], answer, step)
+        return self._row(problem, "again", answer, asked, f" {step} :")
 
-    def _row(self, problem: Problem, word: str, answer: str, question: Asked, more: str = "") -> dict[str, Any]:
-        """Render a row. word, more: first word and ending of a compact prompt. question: messages for the prover's
-        prompt, also a chat; for a raw prompt their last text, after the prompt and answer if there are several."""
+    def _question(self, problem: Problem) -> list[paper.Message]:
+        prompt = PROVER_PROMPTS[self.prover_prompt](problem)
+        return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+
+    def _row(
+        self, problem: Problem, word: str, answer: str, asked: list[paper.Message], more: str = ""
+    ) -> dict[str, Any]:
+        """Render a row. word, more: first word and ending of a compact prompt. asked: messages, for a chat; for a raw
+        prompt their last text, after the prompt and answer if there are several."""
         prompt: Any = PROVER_PROMPTS[self.prover_prompt](problem)
-        if isinstance(prompt, str) and prompt.endswith(f"= {problem.target} :"):
+        text = asked[-1]["content"]
+        if not isinstance(prompt, str):
+            prompt = asked
+        elif prompt.endswith(f"= {problem.target} :"):
             prompt = f"{word} {prompt} {answer} :{more}"
-        elif isinstance(prompt, str):
-            *before, last = question([{"role": "user", "content": prompt}])
-            text = last["content"]
-            prompt = f"{prompt}{answer}\nUser: {text}\nAssistant:" if before else f"{text}\n"
         else:
-            prompt = question(prompt)
+            prompt = f"{prompt}{answer}\nUser: {text}\nAssistant:" if len(asked) > 1 else f"{text}\n"
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
     def read_critique(self, text: str, answer: str) -> str | None:
@@ -214,7 +214,3 @@ class CountdownCritique(Critique):
                 return text
             so_far += text
         return None
-
-
-def _text(question: list[paper.Message]) -> str:
-    return question[-1]["content"]
