@@ -12,7 +12,7 @@ from tools.make_tiny_model.exercises import ExampleSource, exercises, solutions_
 from tools.make_tiny_model.figures import held_out_problems
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, reachable_targets
-from countdown_selfplay.countdown.exact.written import written_forms
+from countdown_selfplay.countdown.expression import written_forms
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.tiny import TINY_SPEC
 

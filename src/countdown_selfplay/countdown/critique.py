@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from ..contract import critique as paper
 from ..contract.domain import Critique
-from .exact.written import Written, combined
-from .expression import to_postfix
+from .expression import Written, combined, to_postfix
 from .problem import Problem
 from .prompts import PROVER_PROMPTS
 from .rules import Rules

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from .moves import State, play
+from .moves import play
 from .planted import VALUE_HIGH
 from .problem import Problem, problem_from_row
 from .rules import DEFAULT_RULES, Rules
@@ -32,11 +32,6 @@ def asked_to_move(problem: Problem) -> str:
         "and puts the result of one operation (+, -, * or /) in their place; every result must be a positive integer. "
         "Call `move` with one move, such as 6 * 4 = 24, until one number is left: the target."
     )
-
-
-def numbers_left(problem: Problem) -> str:
-    """Render the remaining numbers, which the tool returns after a legal move."""
-    return f"Numbers left: {', '.join(map(str, problem.numbers))}. Target: {problem.target}."
 
 
 class _Environment:
@@ -87,24 +82,17 @@ class CountdownEnvironment(_Environment):
 
 
 class CountdownMovesEnvironment(_Environment):
-    """Environment for answers in moves, each a call of the tool `move`; an illegal move ends the game. left: renders
-    the remaining problem after a legal move. value_high: largest result of a move."""
+    """Environment for answers in moves, each a call of the tool `move`; an illegal move ends the game. value_high:
+    largest result of a move."""
 
     def __init__(
         self,
         rules: Rules = DEFAULT_RULES,
         ask: Callable[[Problem], str] = asked_to_move,
-        left: Callable[[Problem], str] = numbers_left,
         value_high: int = VALUE_HIGH,
     ) -> None:
         super().__init__(rules, ask)
-        self._left, self._value_high, self._state = left, value_high, State()
-
-    def reset(self, **row: Any) -> str:
-        """Return the question of a row with `numbers` (or `nums`) and `target`. Raises DataError for another row."""
-        question = super().reset(**row)
-        self._state = list(self._asked().numbers)
-        return question
+        self._value_high = value_high
 
     def move(self, move: str) -> str:
         """
@@ -118,9 +106,10 @@ class CountdownMovesEnvironment(_Environment):
         """
         if self._verdict is not None:
             return OVER
-        state = play(str(move), self._state, self._asked().target, self._rules, self._value_high)
+        numbers, target = self._asked().numbers, self._asked().target
+        state = play(str(move), numbers, target, self._rules, self._value_high)
         if isinstance(state, Verdict):
             self._verdict = state
             return str(state.reason)
-        self._state = state
-        return self._left(Problem(tuple(state), self._asked().target))
+        self._problem = Problem(tuple(state), target)
+        return f"Numbers left: {', '.join(map(str, state))}. Target: {target}."

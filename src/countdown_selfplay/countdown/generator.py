@@ -126,8 +126,7 @@ def iterate_problems(
     rules: Rules = DEFAULT_RULES,
     accept: Callable[[Problem], bool] | None = None,
 ) -> Iterator[Problem]:
-    """Yield the problems of `generate_problems` one by one, for very large `n`. Arguments are checked at the call; the
-    ConfigError for too few problems is raised when no further problem is found."""
+    """Yield the problems of `generate_problems` one by one, for very large `n`."""
     spec = ProblemSpec() if spec is None else spec
     check_request(n, split)
     if max(spec.operands) > MAX_OPERANDS:
@@ -141,24 +140,20 @@ def iterate_problems(
             f"{n} problems are more than the {most}, solvable or not, that there are in {spec}; ask for fewer or "
             "widen the ranges."
         )
-
-    def stream() -> Iterator[Problem]:
-        draws = {k: solvable_draws(k, spec, seed, split, rules) for k in set(spec.operands)}
-        for i, wanted in enumerate(_operand_counts(seed, spec, n)):
-            problem = None
-            while problem is None and draws:
-                k = wanted if wanted in draws else sorted(draws)[i % len(draws)]
-                problem = _next_new(draws[k], seen, accept, PATIENCE if k < DEAR_OPERANDS else DEAR_PATIENCE)
-                if problem is None:  # exhausted: the other operand counts go on
-                    del draws[k]
-            if problem is None:
-                raise ConfigError(
-                    f"Only {i} of {n} problems were found in the '{split}' split of {spec}; ask for fewer or "
-                    "widen the ranges."
-                )
-            yield problem
-
-    return stream()
+    draws = {k: solvable_draws(k, spec, seed, split, rules) for k in set(spec.operands)}
+    for i, wanted in enumerate(_operand_counts(seed, spec, n)):
+        problem = None
+        while problem is None and draws:
+            k = wanted if wanted in draws else sorted(draws)[i % len(draws)]
+            problem = _next_new(draws[k], seen, accept, PATIENCE if k < DEAR_OPERANDS else DEAR_PATIENCE)
+            if problem is None:  # exhausted: the other operand counts go on
+                del draws[k]
+        if problem is None:
+            raise ConfigError(
+                f"Only {i} of {n} problems were found in the '{split}' split of {spec}; ask for fewer or widen the "
+                "ranges."
+            )
+        yield problem
 
 
 def _next_new(
@@ -189,12 +184,6 @@ CHECKSUM = "26a5d44c48238702aa7cc4a9e69f09ca74e0aa8c4f08894bfe56cec3b73c86c0"
 """SHA-256 of the problems' lines `numbers=target` in order, each with a newline."""
 
 
-def checksum(problems: list[Problem]) -> str:
-    """Return the SHA-256 of a list of problems, which depends on their order."""
-    lines = "".join(f"{','.join(map(str, problem.numbers))}={problem.target}\n" for problem in problems)
-    return hashlib.sha256(lines.encode()).hexdigest()
-
-
 def heldout_problems(operands: int | None = None) -> list[Problem]:
     """Return the problems of `countdown-heldout-v1`, or of its stratum with this many operands (3, 4, 5 or 6). Built
     in about a second, then cached. Raises DataError if the checksum differs, and for an unknown stratum."""
@@ -208,6 +197,7 @@ def _frozen() -> tuple[Problem, ...]:
     problems: list[Problem] = []
     for operands, count in STRATA.items():
         problems += generate_problems(count, ProblemSpec(operands=(operands,)), seed=SEED, split="heldout")
-    if checksum(problems) != CHECKSUM:
+    lines = "".join(f"{','.join(map(str, problem.numbers))}={problem.target}\n" for problem in problems)
+    if hashlib.sha256(lines.encode()).hexdigest() != CHECKSUM:
         raise DataError(f"{NAME} was not built as it was frozen: the generator or the split has changed.")
     return tuple(problems)

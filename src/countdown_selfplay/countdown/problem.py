@@ -22,12 +22,12 @@ HELD_OUT_SHARE = 8
 
 def _integer(value: object, what: str) -> int:
     """Return `value` as a Python int; NumPy integers are allowed. Raises DataError for bools, floats and others."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise DataError(f"{what} must be an integer, got {shortened(repr(value), 43)}.")
     try:
         number = operator.index(value)  # type: ignore[call-overload]
-    except TypeError:  # an array has __index__, and refuses unless it is one integer
-        raise DataError(f"{what} must be an integer, got {shortened(repr(value), 43)}.") from None
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise DataError(f"{what} must be an integer, got {shortened(repr(value), 43)}.")
     if abs(number) > MAX_MAGNITUDE:
         raise DataError(
             f"{what} must lie within {MAX_MAGNITUDE:,} of zero, got a number of {number.bit_length()} bits."

@@ -110,10 +110,8 @@ BARE_PROMPTS = {"compact", "compact_moves"}
 
 def json_example(operands: int) -> Problem:
     """Return the worked example in the JSON prompt: solvable, of the requested size; copies of it are refused."""
-    numbers = {1: (24,), 2: (4, 6), 3: (2, 3, 4), 4: (1, 2, 3, 4), 5: (1, 2, 3, 4, 5), 6: (1, 2, 3, 4, 5, 6)}
-    if operands in numbers:
-        return Problem(numbers[operands], 24)
-    return Problem(tuple(range(1, operands + 1)), operands * (operands + 1) // 2)
+    numbers = {1: (24,), 2: (4, 6), 3: (2, 3, 4)}.get(operands, tuple(range(1, operands + 1)))
+    return Problem(numbers, 24 if operands <= 6 else sum(numbers))
 
 
 @lru_cache(maxsize=64)
@@ -234,9 +232,7 @@ SIZELESS_PROMPTS = {"compact_any"}
 """Names of prompts that request one problem of any size."""
 
 EXAMPLES: dict[str, Callable[[ProblemSpec], Iterable[Problem]]] = {
-    "json": lambda spec: map(json_example, spec.operands),
-    "tier": lambda spec: map(json_example, spec.operands),
     "completion": lambda spec: (shot for k in spec.operands for shot in completion_shots(k, spec)),
     "six_shots": lambda spec: _FIXED_SHOTS,
 }
-"""Name of a prompt -> function from a ProblemSpec to the prompt's worked examples."""
+"""Name of a prompt -> function from a ProblemSpec to its worked examples. Those in JSON are in proposals.py."""

@@ -19,7 +19,7 @@ RULES_OF_E1 = ("useful for", "simpler to solve than the target problem", "NOT be
 
 @pytest.mark.parametrize("style", ["json", "completion"])
 def test_a_prompt_for_a_target_has_the_sentences_of_the_paper(style):
-    domain = replace(CountdownDomain.countdown_3to4(), conjecturer_prompt=style)
+    domain = CountdownDomain(conjecturer_prompt=style)
     text = str(domain.propose_row(target=TARGET)["prompt"])
     assert all(words in text for words in RULES_OF_E1) and "22" in text
     free = str(domain.propose_row()["prompt"])

@@ -1,4 +1,4 @@
-# Tests: evaluation/findings.py, countdown/cures.py
+# Tests: evaluation/findings.py, countdown/domain.py
 """Findings on runs that went well and on runs that are broken in a known way; the line on top of a report."""
 
 import re

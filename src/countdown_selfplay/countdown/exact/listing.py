@@ -17,8 +17,16 @@ import numpy as np
 from ..problem import Problem
 from ..rules import DEFAULT_RULES, Rules
 from .forms import ADD, MUL, SUB, Array, Node, flippable, form, plan, positions, submask
-from .meeting import TOLERANCE, has_value, is_exact
-from .solver import Memory, checked_operands, in_threads, integers, sub_multisets
+from .solver import (
+    TOLERANCE,
+    Memory,
+    checked_operands,
+    has_value,
+    in_threads,
+    integers,
+    is_exact,
+    sub_multisets,
+)
 from .values import Values
 
 T = TypeVar("T")
