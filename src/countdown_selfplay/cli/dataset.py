@@ -229,9 +229,7 @@ def main(argv: list[str]) -> int:
             options.count, spec, options.seed, condition.excluded, options.split, options.value_high
         )
     elif not moves:
-        problems = iterate_problems(
-            options.count, spec, options.seed, split=options.split, rules=rules, accept=condition
-        )
+        problems = iterate_problems(options.count, spec, options.seed, (), options.split, rules, condition)
     attempts, told, more = out.with_name(f".{out.name}.attempts"), "", {}
     if options.hard_for is not None:
         domain, found, chosen = hard_set.search(options, domain, condition.excluded, attempts)

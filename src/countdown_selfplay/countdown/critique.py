@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 from ..contract import critique as paper
 from ..contract.domain import Critique
 from .expression import Written, combined, to_postfix
-from .problem import Problem
+from .problem import Problem, Rules
 from .prompts import PROVER_PROMPTS
-from .rules import Rules
 from .verifier import verify
 
 REJECT = "right"

@@ -13,7 +13,7 @@ from .helping import HELP_PROMPTS, VARIANT_PROMPTS, CountdownHelping
 from .moves import Moving, check_moves
 from .mutations import CountdownMutations
 from .planted import VALUE_HIGH
-from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
+from .problem import DEFAULT_RULES, Problem, ProblemSpec, Rules, heldout_key, problem_from_row
 from .prompts import (
     BARE_PROMPTS,
     COMPLETION_STOP,
@@ -24,7 +24,6 @@ from .prompts import (
     SIZELESS_PROMPTS,
 )
 from .proposals import Proposal, parse_proposal
-from .rules import DEFAULT_RULES, Rules
 from .verifier import CLOSE, Verdict, verify, verify_batch
 
 _BOUNDS = ("number_low", "number_high", "target_low", "target_high")

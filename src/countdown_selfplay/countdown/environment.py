@@ -10,8 +10,7 @@ from typing import Any
 
 from .moves import play
 from .planted import VALUE_HIGH
-from .problem import Problem, problem_from_row
-from .rules import DEFAULT_RULES, Rules
+from .problem import DEFAULT_RULES, Problem, Rules, problem_from_row
 from .verifier import Verdict, verify
 
 OVER = "The game is over: the first answer counts."

@@ -9,16 +9,14 @@ the features of solution trees are NaN."""
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from .exact.forms import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, Array, shapes
-from .exact.listing import Bound, first_choice, solution_forms
+from .exact.listing import Bound, choices, solution_forms
 from .exact.solver import by_operands, solvable_arrays
-from .problem import Problem, ProblemSpec, problem_of_key
-from .rules import DEFAULT_RULES, Rules
+from .problem import DEFAULT_RULES, Problem, ProblemSpec, Rules, problem_of_key
 
 FEATURES: Mapping[str, str] = {
     "operands": "how many numbers there are",
@@ -96,18 +94,14 @@ def number_columns(ordered_PK: Array, target_P: Array) -> dict[str, Array]:
 
 def solutions_between(ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None) -> Found:
     """Return every distinct solution of every target from `low` to `high`: one bound for all rows, or (problems,)."""
-    k = ordered_PK.shape[1]
     parts = []
-    for size in [k] if rules.use_all else range(1, k + 1):
-        table = shapes(size)
-        for chosen in combinations(range(k), size):
-            taken = np.flatnonzero(first_choice(ordered_PK, chosen))
-            least_value, most_value = (bound if isinstance(bound, int) else bound[taken] for bound in (low, high))
-            hits = solution_forms(ordered_PK[taken][:, chosen], least_value, most_value, rules, workers)
-            forms = table[hits.forms]
-            operators = np.where(hits.negated, forms["negative_operators"], forms["operators"])
-            least = [forms[name] for name in _LEAST]
-            parts.append(Found(taken[hits.problems], hits.targets, operators, *least))
+    for taken, chosen_PK in choices(ordered_PK, rules):
+        least_value, most_value = (bound if isinstance(bound, int) else bound[taken] for bound in (low, high))
+        hits = solution_forms(chosen_PK, least_value, most_value, rules, workers)
+        forms = shapes(chosen_PK.shape[1])[hits.forms]
+        operators = np.where(hits.negated, forms["negative_operators"], forms["operators"])
+        least = [forms[name] for name in _LEAST]
+        parts.append(Found(taken[hits.problems], hits.targets, operators, *least))
     return Found(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -147,7 +141,7 @@ normalised numbers and the target. The last 6 distinguish problems of up to five
 with them 27.8% of the authors' candidates were wrongly refused as duplicates (filtering table, section 5)."""
 
 
-def overlap(problems: Sequence[Problem]) -> np.ndarray:
+def overlap(problems: Sequence[Problem]) -> Array:
     """Return the pairwise overlap of problems, (P, P): common numbers (with multiplicity) plus 1 for equal targets,
     divided by 1 + the larger count of numbers. 1 for problems with the same key, 0 without anything in common."""
     if not problems:
@@ -164,7 +158,7 @@ def overlap(problems: Sequence[Problem]) -> np.ndarray:
     return (shared_PP + same_PP) / (1 + np.maximum(size_P[:, None], size_P[None, :]))
 
 
-def similar_share(problems: Sequence[Problem], threshold: float) -> np.ndarray:
+def similar_share(problems: Sequence[Problem], threshold: float) -> Array:
     """Return the share of the *other* problems with an overlap of at least `threshold`, (P,); 0 for a lone problem."""
     near_PP = overlap(problems) >= threshold - 1e-12
     np.fill_diagonal(near_PP, False)
@@ -172,12 +166,8 @@ def similar_share(problems: Sequence[Problem], threshold: float) -> np.ndarray:
 
 
 def scaled_features(
-    problems: Sequence[Problem],
-    spec: ProblemSpec,
-    rules: Rules,
-    feature_set: int = 13,
-    known_PF: np.ndarray | None = None,
-) -> np.ndarray:
+    problems: Sequence[Problem], spec: ProblemSpec, rules: Rules, feature_set: int = 13, known_PF: Array | None = None
+) -> Array:
     """Return TREE_FEATURES (`feature_set` 7) or NOVELTY_FEATURES (13), in [0, 1] for problems in the ranges of `spec`:
     log solutions divided by log(101) (1 beyond 100 solutions), depth and nodes by the largest operand count, numbers
     by the largest number, the target shifted and divided by its range; 0 for features of absent solutions. known_PF:
@@ -198,9 +188,7 @@ def scaled_features(
     return scaled_PF
 
 
-def archive_distance(
-    problems: Sequence[Problem], archive: Sequence[str], spec: ProblemSpec, rules: Rules
-) -> np.ndarray:
+def archive_distance(problems: Sequence[Problem], archive: Sequence[str], spec: ProblemSpec, rules: Rules) -> Array:
     """Return the distance of each problem to the nearest in `archive` (keys), (P,): the root mean square difference of
     their scaled features, at most 1. It is 1 for an empty archive."""
     distance_P = np.ones(len(problems))
@@ -213,11 +201,11 @@ def archive_distance(
 
 
 _TREE_COLUMNS = [list(FEATURES).index(name) for name in TREE_FEATURES]
-_KNOWN: dict[tuple[str, Rules], np.ndarray] = {}  # rewards compute the archive's distances in every round
+_KNOWN: dict[tuple[str, Rules], Array] = {}  # rewards compute the archive's distances in every round
 _MOST_KNOWN = 8192
 
 
-def _features(problems: Sequence[Problem], rules: Rules) -> np.ndarray:
+def _features(problems: Sequence[Problem], rules: Rules) -> Array:
     """Return the unscaled TREE_FEATURES, (P, 7); problems that are not cached are solved in one batch."""
     new = {problem.key: problem for problem in problems if (problem.key, rules) not in _KNOWN}
     if len(_KNOWN) + len(new) > _MOST_KNOWN:

@@ -18,10 +18,10 @@ from ..options import is_whole
 from .exact.forms import Array
 from .exact.listing import mix
 from .exact.solver import MAX_OPERANDS, solvable_arrays
-from .problem import Problem, ProblemSpec, heldout_key
-from .rules import DEFAULT_RULES, Rules
+from .problem import DEFAULT_RULES, Problem, ProblemSpec, Rules, heldout_key
 
 Split = Literal["train", "heldout"]
+Accept = Callable[[Problem], bool] | None
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _FIELDS = MAX_OPERANDS + 2  # indices of a draw: unused, target, numbers
@@ -91,7 +91,7 @@ def generate_problems(
     exclude: Iterable[Problem | str] = (),
     split: Split = "train",
     rules: Rules = DEFAULT_RULES,
-    accept: Callable[[Problem], bool] | None = None,
+    accept: Accept = None,
 ) -> list[Problem]:
     """Return `n` solvable problems in the ranges of `spec` with distinct keys. Deterministic given `seed`; a smaller
     `n` gives a prefix of the list. An operand count without further problems is no longer drawn.
@@ -106,7 +106,7 @@ def generate_problems(
     Raises:
         ConfigError: If there are fewer problems.
     """
-    return list(iterate_problems(n, spec, seed, split=split, exclude=exclude, rules=rules, accept=accept))
+    return list(iterate_problems(n, spec or ProblemSpec(), seed, exclude, split, rules, accept))
 
 
 def check_request(n: int, split: str) -> None:
@@ -118,16 +118,9 @@ def check_request(n: int, split: str) -> None:
 
 
 def iterate_problems(
-    n: int,
-    spec: ProblemSpec | None = None,
-    seed: int = 0,
-    exclude: Iterable[Problem | str] = (),
-    split: Split = "train",
-    rules: Rules = DEFAULT_RULES,
-    accept: Callable[[Problem], bool] | None = None,
+    n: int, spec: ProblemSpec, seed: int, exclude: Iterable[Problem | str], split: Split, rules: Rules, accept: Accept
 ) -> Iterator[Problem]:
     """Yield the problems of `generate_problems` one by one, for very large `n`."""
-    spec = ProblemSpec() if spec is None else spec
     check_request(n, split)
     if max(spec.operands) > MAX_OPERANDS:
         raise ConfigError(f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS}, the most the solver takes.")
@@ -156,9 +149,7 @@ def iterate_problems(
         yield problem
 
 
-def _next_new(
-    draws: Iterator[Problem | int], seen: set[str], accept: Callable[[Problem], bool] | None, patience: int
-) -> Problem | None:
+def _next_new(draws: Iterator[Problem | int], seen: set[str], accept: Accept, patience: int) -> Problem | None:
     """Return the next new accepted problem, or None after `patience` draws without one."""
     since_new = 0
     for item in draws:

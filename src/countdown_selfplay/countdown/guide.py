@@ -17,8 +17,7 @@ from .exact.solver import is_solvable
 from .expression import to_postfix
 from .features import features
 from .moves import Move
-from .problem import Problem
-from .rules import DEFAULT_RULES, Rules
+from .problem import DEFAULT_RULES, Problem, Rules
 
 ARTIFICIAL = 10
 """Multiple of the problems' largest number above which an intermediate value adds to complexity."""

@@ -18,9 +18,8 @@ from ..errors import ConfigError
 from .expression import WHITE_SPACE, plain
 from .generator import Split, generate_problems
 from .planted import after, check_values, combine, demonstrated, derive, fresh, planted_problems, states_of
-from .problem import Problem, ProblemSpec, heldout_key
+from .problem import Problem, ProblemSpec, Rules, heldout_key
 from .prompts import BARE_PROMPTS, MOVES_PROMPTS, PROVER_PROMPTS
-from .rules import Rules
 from .verifier import MoveReason, Reason, Verdict, answers_in, completion_text
 
 State = list[int]

@@ -21,8 +21,7 @@ from .features import (
     scaled_features,
     solutions_between,
 )
-from .problem import Problem, ProblemSpec, problem_of_key
-from .rules import Rules
+from .problem import Problem, ProblemSpec, Rules, problem_of_key
 
 NUMBER_ACTIONS: Mapping[str, str] = {
     "small": "each number with probability 1/2, one at least, moves by at most a twentieth of the range (or by 1)",

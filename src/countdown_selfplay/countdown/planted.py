@@ -80,14 +80,11 @@ def fresh(draws: Iterator[Problem | None], seen: set[str], split: Split) -> Iter
     """Yield the problems of `split` whose keys are not in `seen`, and add them, until PATIENCE draws in a row fail."""
     misses = 0
     while misses < PATIENCE:
-        problem = next(draws)
-        key = None if problem is None else problem.key
-        if problem is None or key is None or key in seen or heldout_key(key) != (split == "heldout"):
-            misses += 1
-            continue
-        seen.add(key)
-        misses = 0
-        yield problem
+        problem, misses = next(draws), misses + 1
+        if problem is not None and (key := problem.key) not in seen and heldout_key(key) == (split == "heldout"):
+            seen.add(key)
+            misses = 0
+            yield problem
 
 
 def planted_problems(

@@ -21,8 +21,7 @@ from .expression import (
     plain,
     to_postfix,
 )
-from .problem import Problem
-from .rules import DEFAULT_RULES, Rules
+from .problem import DEFAULT_RULES, Problem, Rules
 
 MAX_ANSWERS_TRIED = 32
 """Largest number of answers examined under the rule "any", which bounds the cost of a response."""

@@ -1,4 +1,4 @@
-# Tests: countdown/verifier.py, countdown/rules.py
+# Tests: countdown/verifier.py, countdown/problem.py
 """The verifier's options, scores and agreement with an independent reading of the same text."""
 
 from fractions import Fraction

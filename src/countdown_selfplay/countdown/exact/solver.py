@@ -19,8 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from ...errors import DataError
-from ..problem import MAX_MAGNITUDE, Problem
-from ..rules import DEFAULT_RULES, Rules
+from ..problem import DEFAULT_RULES, MAX_MAGNITUDE, Problem, Rules
 from .forms import ADD, DIV, MUL, SUB, Array, Node, combine, form
 from .values import EXACT, Values, largest
 
