@@ -1,14 +1,15 @@
-"""Expression language: tokenizer, iterative parser, exact rationals. Nothing is evaluated as code.
+"""Expression language: tokenizer, iterative parser, exact rationals, and the ways to write an expression. Nothing is
+evaluated as code.
 
 Grammar: numbers in ASCII digits without leading zeros, `+ - * / ( )`, and space, tab, carriage return and newline
 between tokens. `**` and `//` are two operators in a row and thus errors."""
 
-import operator
 import re
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import accumulate, permutations
 from math import gcd
+from operator import add, mul, sub, truediv
 from typing import NamedTuple
 
 SHORT = 96
@@ -207,7 +208,7 @@ def evaluate(postfix: list[str], integers_only: bool = False) -> tuple[int, int]
 
 
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2}
-_VALUE = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+_VALUE = {"+": add, "-": sub, "*": mul, "/": truediv}
 
 
 class Written(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 from ..contract.domain import Mutations
 from ..errors import ConfigError
 from .exact.forms import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, Array
-from .exact.solver import MAX_OPERANDS
+from .exact.solver import MAX_OPERANDS, by_operands
 from .features import (
     FEATURES,
     Found,
@@ -144,9 +144,8 @@ class CountdownMutations(Mutations):
         spec = self.spec
         if max(spec.operands) > MAX_OPERANDS:
             raise ConfigError(
-                f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS} for the proposers mutation, ucb, "
-                "thompson and factorized, which choose a target by the exact solver's list of all solutions; in moves "
-                "use ucb_rungs, thompson_rungs or bandit_rungs, which need no solver."
+                f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS}, the most that the exact solver takes; "
+                "in moves use ucb_rungs, thompson_rungs or bandit_rungs, which need no solver."
             )
         generator = np.random.default_rng(seed)
         total = len(seeds)
@@ -185,10 +184,8 @@ class CountdownMutations(Mutations):
         most, high = max(spec.operands), spec.number_high
         scale = dict.fromkeys(SEED_FEATURES, high) | {"operands": most, "distinct_numbers": most}
         scale["target"] = max(abs(spec.target_low), abs(spec.target_high), 1)
-        for k in {len(problem.numbers) for problem in problems}:
-            rows = [i for i, problem in enumerate(problems) if len(problem.numbers) == k]
-            ordered_PK = np.sort(np.array([problems[i].numbers for i in rows], dtype=np.int64), axis=1)
-            columns = number_columns(ordered_PK, np.array([problems[i].target for i in rows], dtype=np.int64))
+        for rows, numbers_PK, target_P in by_operands(problems):
+            columns = number_columns(np.sort(numbers_PK, axis=1), target_P)
             found_PF[rows] = np.stack([columns[name] / scale[name] for name in SEED_FEATURES], axis=1)
         return found_PF
 
