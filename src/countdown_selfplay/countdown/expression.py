@@ -18,8 +18,10 @@ SHORT = 96
 WHITE_SPACE = " \t\r\n"
 """Characters that may be between tokens and around an expression."""
 
-_FOREIGN = re.compile(r"[^0-9+\-*/() \t\r\n]")
-_NUMBER = re.compile(r"[0-9]+")
+FOREIGN = re.compile(r"[^0-9+\-*/() \t\r\n]")
+"""Pattern of a character outside the grammar."""
+
+NUMBER = re.compile(r"[0-9]+")
 _TOKEN = re.compile(r"[0-9]+|[^ \t\r\n]")  # a character outside the grammar is a token that is invalid everywhere
 _GAP = r"[ \t\r\n]*"
 _OPERAND = rf"(?:SIGN\({_GAP})*SIGN[0-9]+{_GAP}(?:\){_GAP})*"
@@ -47,16 +49,6 @@ _LENIENT = str.maketrans(
 def plain(text: str) -> str:
     """Replace look-alike signs, digits and spaces by ASCII, and remove zero-width characters."""
     return text.translate(_LENIENT)
-
-
-def numbers_in(text: str) -> list[str]:
-    """Return the runs of digits in a text, as written: the numbers, if the text is an expression."""
-    return _NUMBER.findall(text)
-
-
-def has_foreign_character(text: str) -> bool:
-    """Return whether an expression contains a character outside the grammar."""
-    return _FOREIGN.search(text) is not None
 
 
 def is_expression(text: str, unary_minus: bool = False) -> bool:

@@ -192,12 +192,9 @@ def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: Bound
 
 @lru_cache(maxsize=1 << 12)
 def _reachable_sorted(numbers: tuple[int, ...], low: int, high: int, rules: Rules) -> tuple[tuple[int, int], ...]:
-    counts: dict[int, int] = {}
-    for chosen in sub_multisets(numbers, rules):
-        targets = _hits(chosen, low, high, rules).targets
-        for target, count in zip(*np.unique(targets, return_counts=True), strict=True):
-            counts[int(target)] = counts.get(int(target), 0) + int(count)
-    return tuple(sorted(counts.items()))
+    found = [_hits(chosen, low, high, rules).targets for chosen in sub_multisets(numbers, rules)]
+    targets, counts = np.unique(np.concatenate(found), return_counts=True)
+    return tuple(zip(targets.tolist(), counts.tolist(), strict=True))
 
 
 def reachable_targets(numbers: Sequence[int], low: int, high: int, rules: Rules = DEFAULT_RULES) -> dict[int, int]:
