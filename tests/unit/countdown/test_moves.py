@@ -150,14 +150,11 @@ def test_a_proposal_is_admitted_without_a_solver_and_stop_strings_that_cut_a_mov
     assert TINY.cut_by("conjecturer", ["="]) == "3 5 7 = 22"
 
 
-MOVES = dict(
-    answers="moves", operands=[3, 4, 20], number_high=12, target_low=1, target_high=99,
-    prover_prompt="compact_moves", conjecturer_prompt="compact_any",
-)  # fmt: skip
-
-
 def test_a_configuration_describes_it():
-    domain = domain_from(CountdownFields(**MOVES))
+    domain = domain_from(CountdownFields(
+        answers="moves", operands=[3, 4, 20], number_high=12, target_low=1, target_high=99,
+        prover_prompt="compact_moves", conjecturer_prompt="compact_any",
+    ))  # fmt: skip
     assert in_moves(domain) and domain.rules.answer_format == "bare" and domain.rungs == (3, 4, 20)
     recorded = domain.to_dict()
     assert (recorded["answers"], recorded["value_high"]) == ("moves", 99)
