@@ -45,6 +45,7 @@ class _Environment:
     def reset(self, **row: Any) -> str:
         """Return the question of a row with `numbers` (or `nums`) and `target`. Raises DataError for another row."""
         self._problem, self._verdict = problem_from_row(row), None
+        self._state = list(self._problem.numbers)
         return self._ask(self._problem)
 
     def get_reward(self) -> float:
@@ -105,10 +106,10 @@ class CountdownMovesEnvironment(_Environment):
         """
         if self._verdict is not None:
             return OVER
-        numbers, target = self._asked().numbers, self._asked().target
-        state = play(str(move), numbers, target, self._rules, self._value_high)
+        target = self._asked().target
+        state = play(str(move), self._state, target, self._rules, self._value_high)
         if isinstance(state, Verdict):
             self._verdict = state
             return str(state.reason)
-        self._problem = Problem(tuple(state), target)
+        self._state = state
         return f"Numbers left: {', '.join(map(str, state))}. Target: {target}."
