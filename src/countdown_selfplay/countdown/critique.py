@@ -197,9 +197,9 @@ class CountdownCritique(Critique):
         """Return (text before the part of an answer in which the first mistake ends, that part); None without one."""
         place = _wrong_from(problem, answer, self.rules)
         before, done = "", 0
-        for text, steps in pieces_of(answer) if place is not None else ():
+        for text, steps in pieces_of(answer):
             done += steps
-            if place < done:
+            if place is not None and place < done:
                 return before, text
             before += text
         return None

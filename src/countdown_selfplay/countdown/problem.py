@@ -24,7 +24,7 @@ HELD_OUT_SHARE = 8
 def _integer(value: object, what: str) -> int:
     """Return `value` as a Python int; NumPy integers are allowed. Raises DataError for bools, floats and others."""
     try:
-        number = operator.index(value)  # type: ignore[call-overload]
+        number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = None
     if number is None or isinstance(value, bool):
