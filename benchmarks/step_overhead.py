@@ -83,7 +83,7 @@ def proposal_reward_of(domain: CountdownDomain) -> Any:
 
     def proposal_reward(completions: list[str], **_: Any) -> list[float]:
         parsed = [p.problem for p in domain.parse(completions)]
-        return [float(p is not None and domain.in_range(p) and domain.solvable(p)) for p in parsed]
+        return [float(p is not None and domain.in_range(p) and domain.solvable_batch([p])[0]) for p in parsed]
 
     return proposal_reward
 

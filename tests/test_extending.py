@@ -1,4 +1,4 @@
-# Tests: docs/extending.md, testing/__init__.py, contract/game.py, contract/domain.py, countdown/cures.py
+# Tests: docs/extending.md, testing/__init__.py, contract/game.py, contract/domain.py
 """The code of docs/extending.md runs from top to bottom, and does what the page says of it."""
 
 import copy

@@ -15,7 +15,7 @@ TEMPLATE = (
     "{% for m in messages %}" + START + "{{ m['role'] }}\n{{ m['content'] }}" + END + "\n{% endfor %}"
     "{% if add_generation_prompt %}" + START + "assistant\n{% endif %}"
 )
-DOMAIN = CountdownDomain.countdown_3to4()
+DOMAIN = CountdownDomain()
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:

@@ -15,7 +15,7 @@ from tools.make_tiny_model.ladder.__main__ import main as ladder
 from tools.make_tiny_model.ladder.warm_start import asked_shown, moves_shown, proposals_shown
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, reachable_targets
-from countdown_selfplay.countdown.exact.written import written_forms
+from countdown_selfplay.countdown.expression import written_forms
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.tiny import LADDER_SPEC, TINY_SPEC
 

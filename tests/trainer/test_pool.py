@@ -12,7 +12,7 @@ import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from countdown_selfplay.countdown import Problem, verify
-from countdown_selfplay.countdown.rules import Rules
+from countdown_selfplay.countdown.problem import Rules
 from countdown_selfplay.errors import CheckpointError, CollapseError
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 from tests.probe_games import POOL

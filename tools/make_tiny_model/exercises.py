@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem, ProblemSpec, heldout_key
-from countdown_selfplay.countdown.exact.written import written_forms
+from countdown_selfplay.countdown.expression import written_forms
 
 
 @dataclass(frozen=True, slots=True)

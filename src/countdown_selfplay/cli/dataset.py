@@ -22,11 +22,10 @@ from ..countdown import (
     ProblemSpec,
     Rules,
     count_solutions,
+    features,
     heldout_problems,
     problem_from_row,
 )
-from ..countdown.exact.listing import solution_trees
-from ..countdown.features import operators_of
 from ..countdown.generator import iterate_problems
 from ..countdown.planted import VALUE_HIGH, planted_problems
 from ..countdown.prompts import BARE_PROMPTS, MOVES_PROMPTS
@@ -56,6 +55,9 @@ exit codes: 0 written, 2 wrong input; nothing is written then"""
 
 
 Row = dict[str, Any]
+
+NEEDS = {"+": "needs_add", "-": "needs_sub", "*": "needs_mul", "/": "needs_div"}
+"""Operator -> the feature that is 1 if every solution has it."""
 
 ROW_GROUP = 1 << 16
 """Rows per row group of a Parquet file: the most that are in memory at once."""
@@ -118,8 +120,8 @@ class Condition:
             count = count_solutions(problem, self.rules)
             if (low is not None and count < low) or (high is not None and count > high):
                 return False
-        needed = set(self.options.needs or ())
-        return not needed or all(needed <= operators_of(tree) for tree in solution_trees(problem, self.rules))
+        found = features(problem, self.rules) if self.options.needs else {}
+        return all(found[NEEDS[operator]] for operator in self.options.needs or ())
 
 
 def options_of(argv: list[str]) -> argparse.Namespace:
@@ -140,7 +142,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=int, default=usual[name], metavar="N")
     parser.add_argument("--min_solutions", type=int, metavar="N", help="least number of distinct solutions")
     parser.add_argument("--max_solutions", type=int, metavar="N", help="greatest number of distinct solutions")
-    parser.add_argument("--needs", nargs="+", choices=("+", "-", "*", "/"), metavar="OP",
+    parser.add_argument("--needs", nargs="+", choices=NEEDS, metavar="OP",
                         help="operators (+ - * /) that every solution must use; a / (b / c) is a * c / b")  # fmt: skip
     parser.add_argument("--exclude", nargs="+", default=[], metavar="FILE",
                         help="leave out the problems of these files (heldout-v1: the frozen set)")  # fmt: skip
@@ -227,9 +229,7 @@ def main(argv: list[str]) -> int:
             options.count, spec, options.seed, condition.excluded, options.split, options.value_high
         )
     elif not moves:
-        problems = iterate_problems(
-            options.count, spec, options.seed, split=options.split, rules=rules, accept=condition
-        )
+        problems = iterate_problems(options.count, spec, options.seed, (), options.split, rules, condition)
     attempts, told, more = out.with_name(f".{out.name}.attempts"), "", {}
     if options.hard_for is not None:
         domain, found, chosen = hard_set.search(options, domain, condition.excluded, attempts)

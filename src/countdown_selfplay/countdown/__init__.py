@@ -9,10 +9,19 @@ from .exact.listing import all_solutions, count_solutions, reachable_counts, rea
 from .exact.solver import is_solvable, is_solvable_batch, solvable_arrays, solve
 from .features import FEATURES, feature_matrix, features
 from .generator import generate_problems, heldout_problems
-from .problem import Problem, ProblemSpec, heldout_key, problem_from_row, problem_of_key
+from .problem import (
+    DEFAULT_RULES,
+    AnswerFormat,
+    AnswerRule,
+    Problem,
+    ProblemSpec,
+    Rules,
+    heldout_key,
+    problem_from_row,
+    problem_of_key,
+)
 from .prompts import CONJECTURER_PROMPTS, PROVER_PROMPTS, compact
 from .proposals import Proposal, ProposalReason, parse_proposal
-from .rules import DEFAULT_RULES, AnswerFormat, AnswerRule, Rules
 from .verifier import Reason, Verdict, verify, verify_batch
 
 __all__ = [

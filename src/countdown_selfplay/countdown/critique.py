@@ -2,27 +2,22 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 from ..contract import critique as paper
 from ..contract.domain import Critique
-from .exact.written import Written, combined
-from .expression import to_postfix
-from .problem import Problem
+from .expression import Written, combined, to_postfix
+from .problem import Problem, Rules
 from .prompts import PROVER_PROMPTS
-from .rules import Rules
 from .verifier import verify
 
 REJECT = "right"
 """Word by which the tiny model rejects a critique, in place of the sentence NOT_CRITICAL (contract/critique.py)."""
 TAGS = "<answer> </answer> tags"
-
-Asked = Callable[[list[paper.Message]], list[paper.Message]]
 _NUMBER_AND_CLOSING = re.compile(r"[0-9]+(?:\s*\))*")
 
 
@@ -83,13 +78,6 @@ def first_mistake(problem: Problem, answer: str, rules: Rules) -> Step | None:
     return None if place is None else steps_of(answer)[place]
 
 
-def first_wrong_step(problem: Problem, text: str, rules: Rules) -> tuple[int, Step] | None:
-    """Return (index among the steps, step) of the first mistake in a completion, or None as `first_mistake` does."""
-    answer = verify(text, problem, rules).expression or ""
-    place = _wrong_from(problem, answer, rules)
-    return None if place is None else (place, steps_of(answer)[place])
-
-
 @lru_cache(maxsize=1 << 14)
 def _reaches(values: tuple[Fraction, ...], target: Fraction, integers_only: bool, use_all: bool) -> bool:
     """Return whether + - * / can make the target from the values, each used at most once (use_all: exactly once)."""
@@ -108,40 +96,22 @@ def _reaches(values: tuple[Fraction, ...], target: Fraction, integers_only: bool
     return False
 
 
-def pieces_of(expression: str) -> list[tuple[str, list[Step]]]:
+def pieces_of(expression: str) -> list[tuple[str, int]]:
     """Split an expression after each number (and the parentheses closed there) that completes a step; return (part,
-    steps that end in it). [] for a text that is not an expression, and for a division by zero."""
-    read, steps = to_postfix(expression), steps_of(expression)
-    if read is None or not steps:
+    number of steps that end in it). [] for a text that is not an expression, and for a division by zero."""
+    read = to_postfix(expression)
+    if read is None or not steps_of(expression):
         return []
-    closed, numbers = [], 0  # number of operands up to the end of each step
+    closed, numbers = Counter[int](), 0  # number of operands up to a place -> number of steps that end there
     for token in read[0]:
         if token in "+-*/":
-            closed.append(numbers)
+            closed[numbers] += 1
         else:
             numbers += 1
-    pieces: list[tuple[str, list[Step]]] = []
-    places = [match.end() for match in _NUMBER_AND_CLOSING.finditer(expression)]
-    start = 0
-    for count in sorted(set(closed)):
-        end = places[count - 1]
-        pieces.append((expression[start:end], [s for s, c in zip(steps, closed, strict=True) if c == count]))
-        start = end
-    return pieces
-
-
-def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, str] | None:
-    """Return (text before the part of an answer in which the first mistake ends, that part); None without one."""
-    place = _wrong_from(problem, answer, rules)
-    if place is None:
-        return None
-    before, done = "", 0
-    for text, steps in pieces_of(answer):
-        done += len(steps)
-        if place < done:
-            return before, text
-        before += text
-    return None
+    ends = [match.end() for match in _NUMBER_AND_CLOSING.finditer(expression)]
+    cuts = [0, *(ends[count - 1] for count in sorted(closed))]
+    parts = [expression[start:end] for start, end in pairwise(cuts)]
+    return list(zip(parts, (closed[count] for count in sorted(closed)), strict=True))
 
 
 @dataclass(frozen=True)
@@ -158,36 +128,39 @@ class CountdownCritique(Critique):
         return self.rules.answer_format == "bare"
 
     def critique_row(self, problem: Problem, answer: str) -> dict[str, Any]:
-        return self._row(problem, "critic", answer, lambda question: paper.critique_prompt(_text(question), answer))
+        asked = paper.critique_prompt(self._question(problem)[-1]["content"], answer)
+        return self._row(problem, "critic", answer, asked)
 
     def revise_row(self, problem: Problem, answer: str, critique: str) -> dict[str, Any]:
-        return self._row(
-            problem, "again", answer, lambda question: paper.revise_prompt(question, answer, critique, TAGS),
-            f" {critique} :",
-        )  # fmt: skip
+        asked = paper.revise_prompt(self._question(problem), answer, critique, TAGS)
+        return self._row(problem, "again", answer, asked, f" {critique} :")
 
     def recheck_row(self, problem: Problem, answer: str) -> dict[str, Any]:
-        return self._row(problem, "again", answer, lambda question: paper.recheck_prompt(question, answer, TAGS))
+        return self._row(problem, "again", answer, paper.recheck_prompt(self._question(problem), answer, TAGS))
 
     def step_row(self, problem: Problem, answer: str, step: str) -> dict[str, Any]:
         """Return a row that asks whether a step is right. With a compact prompt it is the row of a revision whose
         critique is this step, the only turn in which the tiny model writes "right"."""
-        return self._row(
-            problem, "again", answer, lambda question: paper.step_prompt(_text(question), answer, step), f" {step} :"
-        )
+        asked = paper.step_prompt(self._question(problem)[-1]["content"], answer, step)
+        return self._row(problem, "again", answer, asked, f" {step} :")
 
-    def _row(self, problem: Problem, word: str, answer: str, question: Asked, more: str = "") -> dict[str, Any]:
-        """Render a row. word, more: first word and ending of a compact prompt. question: messages for the prover's
-        prompt, also a chat; for a raw prompt their last text, after the prompt and answer if there are several."""
+    def _question(self, problem: Problem) -> list[paper.Message]:
+        prompt = PROVER_PROMPTS[self.prover_prompt](problem)
+        return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+
+    def _row(
+        self, problem: Problem, word: str, answer: str, asked: list[paper.Message], more: str = ""
+    ) -> dict[str, Any]:
+        """Render a row. word, more: first word and ending of a compact prompt. asked: messages, for a chat; for a raw
+        prompt their last text, after the prompt and answer if there are several."""
         prompt: Any = PROVER_PROMPTS[self.prover_prompt](problem)
-        if isinstance(prompt, str) and prompt.endswith(f"= {problem.target} :"):
+        text = asked[-1]["content"]
+        if not isinstance(prompt, str):
+            prompt = asked
+        elif prompt.endswith(f"= {problem.target} :"):
             prompt = f"{word} {prompt} {answer} :{more}"
-        elif isinstance(prompt, str):
-            *before, last = question([{"role": "user", "content": prompt}])
-            text = last["content"]
-            prompt = f"{prompt}{answer}\nUser: {text}\nAssistant:" if before else f"{text}\n"
         else:
-            prompt = question(prompt)
+            prompt = f"{prompt}{answer}\nUser: {text}\nAssistant:" if len(asked) > 1 else f"{text}\n"
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
     def read_critique(self, text: str, answer: str) -> str | None:
@@ -217,12 +190,19 @@ class CountdownCritique(Critique):
         return [step.text for step in steps_of(verify(answer, problem, self.rules).expression or "")]
 
     def first_wrong(self, problem: Problem, answer: str) -> int | None:
-        """Return the index of the first step that is on no solution path, or None."""
-        step = first_wrong_step(problem, answer, self.rules)
-        return None if step is None else step[0]
+        """Return the index of the first step of an answer that is on no solution path, or None."""
+        return _wrong_from(problem, verify(answer, problem, self.rules).expression or "", self.rules)
 
     def cut_at_mistake(self, problem: Problem, answer: str) -> tuple[str, str] | None:
-        return cut_at_mistake(problem, answer, self.rules)
+        """Return (text before the part of an answer in which the first mistake ends, that part); None without one."""
+        place = _wrong_from(problem, answer, self.rules)
+        before, done = "", 0
+        for text, steps in pieces_of(answer):
+            done += steps
+            if place is not None and place < done:
+                return before, text
+            before += text
+        return None
 
     def next_step(self, answer: str, before: str) -> str | None:
         """Return the part (`pieces_of`) of an answer that follows the text `before`, or None if none starts there."""
@@ -232,7 +212,3 @@ class CountdownCritique(Critique):
                 return text
             so_far += text
         return None
-
-
-def _text(question: list[paper.Message]) -> str:
-    return question[-1]["content"]

@@ -8,13 +8,12 @@ from typing import Any
 from ..contract.domain import BaseDomain, Checked
 from ..errors import ConfigError
 from .critique import CountdownCritique
-from .cures import CURES
-from .exact.solver import is_solvable, is_solvable_batch
+from .exact.solver import is_solvable_batch
 from .helping import HELP_PROMPTS, VARIANT_PROMPTS, CountdownHelping
 from .moves import Moving, check_moves
 from .mutations import CountdownMutations
 from .planted import VALUE_HIGH
-from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
+from .problem import DEFAULT_RULES, Problem, ProblemSpec, Rules, heldout_key, problem_from_row
 from .prompts import (
     BARE_PROMPTS,
     COMPLETION_STOP,
@@ -25,7 +24,6 @@ from .prompts import (
     SIZELESS_PROMPTS,
 )
 from .proposals import Proposal, parse_proposal
-from .rules import DEFAULT_RULES, Rules
 from .verifier import CLOSE, Verdict, verify, verify_batch
 
 _BOUNDS = ("number_low", "number_high", "target_low", "target_high")
@@ -35,6 +33,31 @@ _ANSWERED, _PROPOSED = Problem((1, 2, 3), 1), Problem((3, 5, 7), 22)
 _ANSWERS = {"tags": "<think> 1 + 2 = 3, 3 / 3 = 1 </think>\n<answer> (1 + 2) / 3 </answer>", "bare": "( 1 + 2 ) / 3"}
 _MOVES = {"tags": "<think> 3 - 2 = 1 </think>\n<answer> 3 - 2 = 1 </answer>", "bare": "3 - 2 = 1"}
 
+_PROVER = "Set `prover_prompt` to the one that the model knows, or warm-start it (`countdown-selfplay sft`)."
+_EASIER = "(`operands`, `number_high`)"
+
+CURES = {
+    "{prover}/format_rate": _PROVER,
+    "{prover}/zero_signal_groups": f"Change the difficulty {_EASIER} or the conjecturer's reward, or raise "
+    "`num_generations`.",
+    "round/starved": "Set `conjecturer_prompt` to the one that the model knows, or warm-start it on playable problems "
+    "(`countdown-selfplay sft --role conjecturer`).",
+    "round/solve_rate_mean": "Near 1: take a `conjecturer_reward` that pays less for easy problems. Near 0: ask for "
+    f"easier ones {_EASIER}, or warm-start the prover.",
+    "round/too_hard_share": f"Ask for easier problems {_EASIER}, or warm-start the prover.",
+    "{conjecturer}/parseable_rate": "Set `conjecturer_prompt` to the one that the model knows, or warm-start it "
+    "(`countdown-selfplay sft --role conjecturer`).",
+    "{conjecturer}/contamination_rate": "Ask for problems of which there are more (`operands`, `number_high`, "
+    "`target_high`).",
+    "proposer/valid_rate": "Widen the ranges (`operands`, `number_high`, `target_high`), so that fewer candidates are "
+    "refused.",
+    "proposer/selected_p": "Move the band (`low` and `high` of selection_kwargs), or ask for another difficulty "
+    f"{_EASIER}.",
+    "copied_example_rate": "Take a `conjecturer_prompt` without worked examples, or raise the conjecturers' "
+    "temperature.",
+}
+"""Remedies for findings on metrics, by metric name: sentences that name Countdown's settings."""
+
 
 @dataclass(frozen=True)
 class CountdownDomain(Moving, BaseDomain[Problem]):
@@ -42,7 +65,8 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     "moves", problems are solved move by move.
 
     spec: ranges of proposals. rules: conditions of a right answer, in training and in evaluation. The two prompts are
-    names in PROVER_PROMPTS and CONJECTURER_PROMPTS (UnknownNameError otherwise)."""
+    names in PROVER_PROMPTS and CONJECTURER_PROMPTS (UnknownNameError otherwise). Without arguments it is the domain of
+    the public 3-to-4 data set, with the proposal style of Allen and Ståblein."""
 
     spec: ProblemSpec = field(default_factory=ProblemSpec)
     rules: Rules = DEFAULT_RULES
@@ -80,11 +104,6 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         """Return the domain of the embedded ladder models: 3 to 20 numbers up to 12, targets up to 99, in moves."""
         spec = ProblemSpec(tuple(range(3, 21)), number_low=1, number_high=12, target_low=1, target_high=99)
         return cls(spec, Rules(answer_format="bare"), "compact_moves", "compact_any", answers="moves")
-
-    @classmethod
-    def countdown_3to4(cls) -> "CountdownDomain":
-        """Return the domain of the public 3-to-4 data set, with the proposal style of Allen and Ståblein."""
-        return cls()
 
     @classmethod
     def from_config(cls, fields: Any, answers: str = "whole") -> "CountdownDomain":
@@ -195,9 +214,6 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     @property
     def longest(self) -> Problem:
         return Problem((self.spec.number_high,) * max(self.spec.operands), self.spec.target_high)
-
-    def solvable(self, problem: Problem) -> bool:
-        return is_solvable(problem, self.rules)
 
     def solvable_batch(self, problems: Sequence[Problem]) -> list[bool]:
         """Return whether each problem is solvable, much faster than one by one."""

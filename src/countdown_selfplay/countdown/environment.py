@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from .moves import State, play
+from .moves import play
 from .planted import VALUE_HIGH
-from .problem import Problem, problem_from_row
-from .rules import DEFAULT_RULES, Rules
+from .problem import DEFAULT_RULES, Problem, Rules, problem_from_row
 from .verifier import Verdict, verify
 
 OVER = "The game is over: the first answer counts."
@@ -34,11 +33,6 @@ def asked_to_move(problem: Problem) -> str:
     )
 
 
-def numbers_left(problem: Problem) -> str:
-    """Render the remaining numbers, which the tool returns after a legal move."""
-    return f"Numbers left: {', '.join(map(str, problem.numbers))}. Target: {problem.target}."
-
-
 class _Environment:
     """Base class of the environments. rules: the verifier's, used without answer tags. ask: renders the question, the
     value of `reset`, which TRL appends to the last message of the row's prompt."""
@@ -51,6 +45,7 @@ class _Environment:
     def reset(self, **row: Any) -> str:
         """Return the question of a row with `numbers` (or `nums`) and `target`. Raises DataError for another row."""
         self._problem, self._verdict = problem_from_row(row), None
+        self._state = list(self._problem.numbers)
         return self._ask(self._problem)
 
     def get_reward(self) -> float:
@@ -87,24 +82,17 @@ class CountdownEnvironment(_Environment):
 
 
 class CountdownMovesEnvironment(_Environment):
-    """Environment for answers in moves, each a call of the tool `move`; an illegal move ends the game. left: renders
-    the remaining problem after a legal move. value_high: largest result of a move."""
+    """Environment for answers in moves, each a call of the tool `move`; an illegal move ends the game. value_high:
+    largest result of a move."""
 
     def __init__(
         self,
         rules: Rules = DEFAULT_RULES,
         ask: Callable[[Problem], str] = asked_to_move,
-        left: Callable[[Problem], str] = numbers_left,
         value_high: int = VALUE_HIGH,
     ) -> None:
         super().__init__(rules, ask)
-        self._left, self._value_high, self._state = left, value_high, State()
-
-    def reset(self, **row: Any) -> str:
-        """Return the question of a row with `numbers` (or `nums`) and `target`. Raises DataError for another row."""
-        question = super().reset(**row)
-        self._state = list(self._asked().numbers)
-        return question
+        self._value_high = value_high
 
     def move(self, move: str) -> str:
         """
@@ -118,9 +106,10 @@ class CountdownMovesEnvironment(_Environment):
         """
         if self._verdict is not None:
             return OVER
-        state = play(str(move), self._state, self._asked().target, self._rules, self._value_high)
+        target = self._asked().target
+        state = play(str(move), self._state, target, self._rules, self._value_high)
         if isinstance(state, Verdict):
             self._verdict = state
             return str(state.reason)
         self._state = state
-        return self._left(Problem(tuple(state), self._asked().target))
+        return f"Numbers left: {', '.join(map(str, state))}. Target: {target}."

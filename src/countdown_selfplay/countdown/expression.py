@@ -1,11 +1,16 @@
-"""Expression language: tokenizer, iterative parser, exact rationals. Nothing is evaluated as code.
+"""Expression language: tokenizer, iterative parser, exact rationals, and the ways to write an expression. Nothing is
+evaluated as code.
 
 Grammar: numbers in ASCII digits without leading zeros, `+ - * / ( )`, and space, tab, carriage return and newline
 between tokens. `**` and `//` are two operators in a row and thus errors."""
 
 import re
-from itertools import accumulate
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from itertools import accumulate, permutations
 from math import gcd
+from operator import add, mul, sub, truediv
+from typing import NamedTuple
 
 SHORT = 96
 """Largest number of characters of a typical expression; longer texts are mostly adversarial."""
@@ -13,8 +18,10 @@ SHORT = 96
 WHITE_SPACE = " \t\r\n"
 """Characters that may be between tokens and around an expression."""
 
-_FOREIGN = re.compile(r"[^0-9+\-*/() \t\r\n]")
-_NUMBER = re.compile(r"[0-9]+")
+FOREIGN = re.compile(r"[^0-9+\-*/() \t\r\n]")
+"""Pattern of a character outside the grammar."""
+
+NUMBER = re.compile(r"[0-9]+")
 _TOKEN = re.compile(r"[0-9]+|[^ \t\r\n]")  # a character outside the grammar is a token that is invalid everywhere
 _GAP = r"[ \t\r\n]*"
 _OPERAND = rf"(?:SIGN\({_GAP})*SIGN[0-9]+{_GAP}(?:\){_GAP})*"
@@ -42,16 +49,6 @@ _LENIENT = str.maketrans(
 def plain(text: str) -> str:
     """Replace look-alike signs, digits and spaces by ASCII, and remove zero-width characters."""
     return text.translate(_LENIENT)
-
-
-def numbers_in(text: str) -> list[str]:
-    """Return the runs of digits in a text, as written: the numbers, if the text is an expression."""
-    return _NUMBER.findall(text)
-
-
-def has_foreign_character(text: str) -> bool:
-    """Return whether an expression contains a character outside the grammar."""
-    return _FOREIGN.search(text) is not None
 
 
 def is_expression(text: str, unary_minus: bool = False) -> bool:
@@ -200,3 +197,47 @@ def evaluate(postfix: list[str], integers_only: bool = False) -> tuple[int, int]
             top, above = top // common, above // common
         stack.append((top, above))
     return stack[0]
+
+
+_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2}
+_VALUE = {"+": add, "-": sub, "*": mul, "/": truediv}
+
+
+class Written(NamedTuple):
+    """Written expression: exact value, text with single spaces between tokens, and outermost operator ("": none)."""
+
+    value: Fraction
+    text: str
+    operator: str
+
+
+def written_forms(numbers: Iterable[int], orders: Iterable[tuple[int, ...]] | None = None) -> Iterator[Written]:
+    """Yield every ordered binary tree over `numbers`, each used once. orders: only these orders of the numbers. Texts
+    may repeat; meant for at most three numbers, or a few orders of four, which have 320 trees each."""
+    for order in sorted(set(permutations(numbers))) if orders is None else orders:
+        yield from _trees(order)
+
+
+def _trees(order: tuple[int, ...]) -> Iterator[Written]:
+    if len(order) == 1:
+        yield Written(Fraction(order[0]), str(order[0]), "")
+        return
+    for cut in range(1, len(order)):
+        for left in _trees(order[:cut]):
+            for right in _trees(order[cut:]):
+                for sign in _PRECEDENCE:
+                    if sign != "/" or right.value != 0:
+                        yield combined(left, sign, right)
+
+
+def combined(left: Written, sign: str, right: Written) -> Written:
+    """Join two expressions with only the necessary parentheses, and those of `a + ( b - c )`."""
+    rank = _PRECEDENCE[sign]
+    left_text, right_text = left.text, right.text
+    if left.operator and _PRECEDENCE[left.operator] < rank:
+        left_text = f"( {left_text} )"
+    if right.operator:
+        same = sign == right.operator and sign in "+*"
+        if _PRECEDENCE[right.operator] < rank or (_PRECEDENCE[right.operator] == rank and not same):
+            right_text = f"( {right_text} )"
+    return Written(_VALUE[sign](left.value, right.value), f"{left_text} {sign} {right_text}", sign)

@@ -9,43 +9,38 @@ the features of solution trees are NaN."""
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-from .exact.forms import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, Array, Node, shapes
-from .exact.listing import Bound, first_choice, solution_forms
+from .exact.forms import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, Array, shapes
+from .exact.listing import Bound, choices, solution_forms
 from .exact.solver import by_operands, solvable_arrays
-from .problem import Problem, ProblemSpec, problem_of_key
-from .rules import DEFAULT_RULES, Rules
+from .problem import DEFAULT_RULES, Problem, ProblemSpec, Rules, problem_of_key
 
-FEATURES: Mapping[str, str] = MappingProxyType(
-    {
-        "operands": "how many numbers there are",
-        "number_min": "the least number",
-        "number_max": "the greatest number",
-        "number_mean": "mean of the numbers",
-        "number_std": "standard deviation of the numbers (of the population, 0 for equal numbers)",
-        "distinct_numbers": "how many different numbers there are",
-        "target": "the target",
-        "target_ratio": "target divided by the greatest number",
-        "target_gap": "distance of the target from the sum of the numbers",
-        "solutions": "number of inequivalent solutions",
-        "log_solutions": "natural logarithm of 1 + solutions",
-        "needs_add": "1 if every solution adds two terms",
-        "needs_sub": "1 if every solution subtracts",
-        "needs_mul": "1 if every solution multiplies two factors",
-        "needs_div": "1 if every solution divides",
-        "needs_fraction": "1 if every solution passes through a value that is not an integer",
-        "depth_min": "least depth of a solution tree: 1 for one sum or product, 2 for products in a sum, and so on",
-        "depth_mean": "mean depth of the solution trees",
-        "nodes_min": "least number of sums and products in a solution tree",
-        "nodes_mean": "mean number of sums and products",
-        "parentheses_min": "least number of pairs of parentheses that writing a solution takes",
-    }
-)
+FEATURES: Mapping[str, str] = {
+    "operands": "how many numbers there are",
+    "number_min": "the least number",
+    "number_max": "the greatest number",
+    "number_mean": "mean of the numbers",
+    "number_std": "standard deviation of the numbers (of the population, 0 for equal numbers)",
+    "distinct_numbers": "how many different numbers there are",
+    "target": "the target",
+    "target_ratio": "target divided by the greatest number",
+    "target_gap": "distance of the target from the sum of the numbers",
+    "solutions": "number of inequivalent solutions",
+    "log_solutions": "natural logarithm of 1 + solutions",
+    "needs_add": "1 if every solution adds two terms",
+    "needs_sub": "1 if every solution subtracts",
+    "needs_mul": "1 if every solution multiplies two factors",
+    "needs_div": "1 if every solution divides",
+    "needs_fraction": "1 if every solution passes through a value that is not an integer",
+    "depth_min": "least depth of a solution tree: 1 for one sum or product, 2 for products in a sum, and so on",
+    "depth_mean": "mean depth of the solution trees",
+    "nodes_min": "least number of sums and products in a solution tree",
+    "nodes_mean": "mean number of sums and products",
+    "parentheses_min": "least number of pairs of parentheses that writing a solution takes",
+}
 """Name of a feature -> its meaning, in the order of the columns of `feature_matrix`."""
 
 _BITS = {"needs_add": ADD_BIT, "needs_sub": SUB_BIT, "needs_mul": MUL_BIT, "needs_div": DIV_BIT}
@@ -76,14 +71,14 @@ def feature_matrix(problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, wo
     matrix = np.full((len(listed), len(FEATURES)), np.nan)
     for members, numbers_PK, target_P in by_operands(listed):
         numbers_PK.sort(axis=1)
-        parts = [part for _, part in solutions_between(numbers_PK, target_P, target_P, rules, workers)]
-        columns = solution_columns(numbers_PK, target_P, parts, rules, workers)
-        matrix[members] = feature_columns(columns | number_columns(numbers_PK, target_P))
+        found = solutions_between(numbers_PK, target_P, target_P, rules, workers)
+        matrix[members] = feature_rows(numbers_PK, target_P, found, rules, workers)
     return matrix
 
 
-def feature_columns(columns: Mapping[str, Array]) -> Array:
-    """Stack columns in the order of FEATURES, (problems, features) float64."""
+def feature_rows(ordered_PK: Array, target_P: Array, found: Found, rules: Rules, workers: int | None = None) -> Array:
+    """Return the rows of `feature_matrix`, given all solutions of the problems."""
+    columns = number_columns(ordered_PK, target_P) | solution_columns(ordered_PK, target_P, found, rules, workers)
     return np.stack([columns[name] for name in FEATURES], axis=1).astype(np.float64)
 
 
@@ -97,41 +92,31 @@ def number_columns(ordered_PK: Array, target_P: Array) -> dict[str, Array]:
     }  # fmt: skip
 
 
-def solutions_between(
-    ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None
-) -> list[tuple[int, Found]]:
-    """Return every distinct solution of every target from `low` to `high` (one bound for all rows, or (problems,)):
-    one pair (number of operands used, Found) per subset of the operands that solutions may use."""
-    k = ordered_PK.shape[1]
+def solutions_between(ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None) -> Found:
+    """Return every distinct solution of every target from `low` to `high`: one bound for all rows, or (problems,)."""
     parts = []
-    for size in [k] if rules.use_all else range(1, k + 1):
-        table = shapes(size)
-        for chosen in combinations(range(k), size):
-            taken = np.flatnonzero(first_choice(ordered_PK, chosen))
-            least_value, most_value = (bound if isinstance(bound, int) else bound[taken] for bound in (low, high))
-            hits = solution_forms(ordered_PK[taken][:, chosen], least_value, most_value, rules, workers)
-            forms = table[hits.forms]
-            operators = np.where(hits.negated, forms["negative_operators"], forms["operators"])
-            least = [forms[name] for name in _LEAST]
-            parts.append((size, Found(taken[hits.problems], hits.targets, operators, *least)))
-    return parts
+    for taken, chosen_PK in choices(ordered_PK, rules):
+        least_value, most_value = (bound if isinstance(bound, int) else bound[taken] for bound in (low, high))
+        hits = solution_forms(chosen_PK, least_value, most_value, rules, workers)
+        forms = shapes(chosen_PK.shape[1])[hits.forms]
+        operators = np.where(hits.negated, forms["negative_operators"], forms["operators"])
+        least = [forms[name] for name in _LEAST]
+        parts.append(Found(taken[hits.problems], hits.targets, operators, *least))
+    return Found(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def solution_columns(
-    ordered_PK: Array, target_P: Array, parts: Iterable[Found], rules: Rules, workers: int | None
+    ordered_PK: Array, target_P: Array, found: Found, rules: Rules, workers: int | None
 ) -> dict[str, Array]:
-    """Return the features of solutions, name -> (problems,), from `parts`, which hold all solutions."""
+    """Return the features of solutions, name -> (problems,)."""
     problems = len(ordered_PK)
-    sums = {name: np.zeros(problems) for name in ("solutions", *_BITS, "depth", "nodes")}
+    weights = {name: found.operators & bit > 0 for name, bit in _BITS.items()}
+    weights |= {"depth": found.depth, "nodes": found.nodes}
+    sums = {name: np.bincount(found.problems, weight, minlength=problems) for name, weight in weights.items()}
     least = {name: np.full(problems, np.inf) for name in _LEAST}
-    for part in parts:
-        weights: dict[str, Array | None] = {name: part.operators & bit > 0 for name, bit in _BITS.items()}
-        weights |= {"solutions": None, "depth": part.depth, "nodes": part.nodes}
-        for name, weight in weights.items():
-            sums[name] += np.bincount(part.problems, weight, minlength=problems)
-        for name in _LEAST:
-            np.minimum.at(least[name], part.problems, getattr(part, name).astype(np.float64))
-    solutions = sums["solutions"]
+    for name in _LEAST:
+        np.minimum.at(least[name], found.problems, getattr(found, name).astype(np.float64))
+    solutions = np.bincount(found.problems, minlength=problems).astype(np.float64)
     solved = solutions > 0
     integral = np.zeros(problems, dtype=bool)
     in_integers = replace(rules, integers_only=True)
@@ -142,18 +127,6 @@ def solution_columns(
     columns |= {f"{name}_min": least[name] for name in _LEAST}
     columns = {name: np.where(solved, column, np.nan) for name, column in columns.items()}
     return columns | {"solutions": solutions, "log_solutions": np.log1p(solutions)}
-
-
-def operators_of(tree: Node) -> set[str]:
-    """Return the necessary operators of a tree: `+` for a second positive term, `-` for a negative one, `*` for a
-    second factor in the numerator, `/` for one in the denominator."""
-    used: set[str] = set()
-    if tree.kind != "number":
-        above, below = ("+", "-") if tree.kind == "sum" else ("*", "/")
-        signs = [sign for sign, _ in tree.parts]
-        used |= {above} if signs.count(1) > 1 else set()
-        used |= {below} if -1 in signs else set()
-    return used.union(*(operators_of(part) for _, part in tree.parts))
 
 
 TREE_FEATURES = ("log_solutions", "needs_add", "needs_sub", "needs_mul", "needs_div", "depth_min", "nodes_min")
@@ -168,17 +141,13 @@ normalised numbers and the target. The last 6 distinguish problems of up to five
 with them 27.8% of the authors' candidates were wrongly refused as duplicates (filtering table, section 5)."""
 
 
-def overlap(problems: Sequence[Problem]) -> np.ndarray:
+def overlap(problems: Sequence[Problem]) -> Array:
     """Return the pairwise overlap of problems, (P, P): common numbers (with multiplicity) plus 1 for equal targets,
     divided by 1 + the larger count of numbers. 1 for problems with the same key, 0 without anything in common."""
     if not problems:
         return np.zeros((0, 0))
     values = sorted({number for problem in problems for number in problem.numbers})
-    column = {number: i for i, number in enumerate(values)}
-    count_PV = np.zeros((len(problems), len(values)))
-    for row, problem in enumerate(problems):
-        for number in problem.numbers:
-            count_PV[row, column[number]] += 1
+    count_PV = np.array([[problem.numbers.count(value) for value in values] for problem in problems])
     shared_PP = np.zeros((len(problems), len(problems)))
     for times in range(1, int(count_PV.max()) + 1):  # min(a, b) = the times t at which a >= t and b >= t
         at_least_PV = (count_PV >= times).astype(float)
@@ -189,7 +158,7 @@ def overlap(problems: Sequence[Problem]) -> np.ndarray:
     return (shared_PP + same_PP) / (1 + np.maximum(size_P[:, None], size_P[None, :]))
 
 
-def similar_share(problems: Sequence[Problem], threshold: float) -> np.ndarray:
+def similar_share(problems: Sequence[Problem], threshold: float) -> Array:
     """Return the share of the *other* problems with an overlap of at least `threshold`, (P,); 0 for a lone problem."""
     near_PP = overlap(problems) >= threshold - 1e-12
     np.fill_diagonal(near_PP, False)
@@ -197,12 +166,8 @@ def similar_share(problems: Sequence[Problem], threshold: float) -> np.ndarray:
 
 
 def scaled_features(
-    problems: Sequence[Problem],
-    spec: ProblemSpec,
-    rules: Rules,
-    feature_set: int = 13,
-    known_PF: np.ndarray | None = None,
-) -> np.ndarray:
+    problems: Sequence[Problem], spec: ProblemSpec, rules: Rules, feature_set: int = 13, known_PF: Array | None = None
+) -> Array:
     """Return TREE_FEATURES (`feature_set` 7) or NOVELTY_FEATURES (13), in [0, 1] for problems in the ranges of `spec`:
     log solutions divided by log(101) (1 beyond 100 solutions), depth and nodes by the largest operand count, numbers
     by the largest number, the target shifted and divided by its range; 0 for features of absent solutions. known_PF:
@@ -223,9 +188,7 @@ def scaled_features(
     return scaled_PF
 
 
-def archive_distance(
-    problems: Sequence[Problem], archive: Sequence[str], spec: ProblemSpec, rules: Rules
-) -> np.ndarray:
+def archive_distance(problems: Sequence[Problem], archive: Sequence[str], spec: ProblemSpec, rules: Rules) -> Array:
     """Return the distance of each problem to the nearest in `archive` (keys), (P,): the root mean square difference of
     their scaled features, at most 1. It is 1 for an empty archive."""
     distance_P = np.ones(len(problems))
@@ -238,11 +201,11 @@ def archive_distance(
 
 
 _TREE_COLUMNS = [list(FEATURES).index(name) for name in TREE_FEATURES]
-_KNOWN: dict[tuple[str, Rules], np.ndarray] = {}  # rewards compute the archive's distances in every round
+_KNOWN: dict[tuple[str, Rules], Array] = {}  # rewards compute the archive's distances in every round
 _MOST_KNOWN = 8192
 
 
-def _features(problems: Sequence[Problem], rules: Rules) -> np.ndarray:
+def _features(problems: Sequence[Problem], rules: Rules) -> Array:
     """Return the unscaled TREE_FEATURES, (P, 7); problems that are not cached are solved in one batch."""
     new = {problem.key: problem for problem in problems if (problem.key, rules) not in _KNOWN}
     if len(_KNOWN) + len(new) > _MOST_KNOWN:

@@ -18,10 +18,10 @@ from ..options import is_whole
 from .exact.forms import Array
 from .exact.listing import mix
 from .exact.solver import MAX_OPERANDS, solvable_arrays
-from .problem import Problem, ProblemSpec, heldout_key
-from .rules import DEFAULT_RULES, Rules
+from .problem import DEFAULT_RULES, Problem, ProblemSpec, Rules, heldout_key
 
 Split = Literal["train", "heldout"]
+Accept = Callable[[Problem], bool] | None
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _FIELDS = MAX_OPERANDS + 2  # indices of a draw: unused, target, numbers
@@ -91,7 +91,7 @@ def generate_problems(
     exclude: Iterable[Problem | str] = (),
     split: Split = "train",
     rules: Rules = DEFAULT_RULES,
-    accept: Callable[[Problem], bool] | None = None,
+    accept: Accept = None,
 ) -> list[Problem]:
     """Return `n` solvable problems in the ranges of `spec` with distinct keys. Deterministic given `seed`; a smaller
     `n` gives a prefix of the list. An operand count without further problems is no longer drawn.
@@ -106,7 +106,7 @@ def generate_problems(
     Raises:
         ConfigError: If there are fewer problems.
     """
-    return list(iterate_problems(n, spec, seed, split=split, exclude=exclude, rules=rules, accept=accept))
+    return list(iterate_problems(n, spec or ProblemSpec(), seed, exclude, split, rules, accept))
 
 
 def check_request(n: int, split: str) -> None:
@@ -118,17 +118,9 @@ def check_request(n: int, split: str) -> None:
 
 
 def iterate_problems(
-    n: int,
-    spec: ProblemSpec | None = None,
-    seed: int = 0,
-    exclude: Iterable[Problem | str] = (),
-    split: Split = "train",
-    rules: Rules = DEFAULT_RULES,
-    accept: Callable[[Problem], bool] | None = None,
+    n: int, spec: ProblemSpec, seed: int, exclude: Iterable[Problem | str], split: Split, rules: Rules, accept: Accept
 ) -> Iterator[Problem]:
-    """Yield the problems of `generate_problems` one by one, for very large `n`. Arguments are checked at the call; the
-    ConfigError for too few problems is raised when no further problem is found."""
-    spec = ProblemSpec() if spec is None else spec
+    """Yield the problems of `generate_problems` one by one, for very large `n`."""
     check_request(n, split)
     if max(spec.operands) > MAX_OPERANDS:
         raise ConfigError(f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS}, the most the solver takes.")
@@ -141,29 +133,23 @@ def iterate_problems(
             f"{n} problems are more than the {most}, solvable or not, that there are in {spec}; ask for fewer or "
             "widen the ranges."
         )
-
-    def stream() -> Iterator[Problem]:
-        draws = {k: solvable_draws(k, spec, seed, split, rules) for k in set(spec.operands)}
-        for i, wanted in enumerate(_operand_counts(seed, spec, n)):
-            problem = None
-            while problem is None and draws:
-                k = wanted if wanted in draws else sorted(draws)[i % len(draws)]
-                problem = _next_new(draws[k], seen, accept, PATIENCE if k < DEAR_OPERANDS else DEAR_PATIENCE)
-                if problem is None:  # exhausted: the other operand counts go on
-                    del draws[k]
-            if problem is None:
-                raise ConfigError(
-                    f"Only {i} of {n} problems were found in the '{split}' split of {spec}; ask for fewer or "
-                    "widen the ranges."
-                )
-            yield problem
-
-    return stream()
+    draws = {k: solvable_draws(k, spec, seed, split, rules) for k in set(spec.operands)}
+    for i, wanted in enumerate(_operand_counts(seed, spec, n)):
+        problem = None
+        while problem is None and draws:
+            k = wanted if wanted in draws else sorted(draws)[i % len(draws)]
+            problem = _next_new(draws[k], seen, accept, PATIENCE if k < DEAR_OPERANDS else DEAR_PATIENCE)
+            if problem is None:  # exhausted: the other operand counts go on
+                del draws[k]
+        if problem is None:
+            raise ConfigError(
+                f"Only {i} of {n} problems were found in the '{split}' split of {spec}; ask for fewer or widen the "
+                "ranges."
+            )
+        yield problem
 
 
-def _next_new(
-    draws: Iterator[Problem | int], seen: set[str], accept: Callable[[Problem], bool] | None, patience: int
-) -> Problem | None:
+def _next_new(draws: Iterator[Problem | int], seen: set[str], accept: Accept, patience: int) -> Problem | None:
     """Return the next new accepted problem, or None after `patience` draws without one."""
     since_new = 0
     for item in draws:
@@ -189,12 +175,6 @@ CHECKSUM = "26a5d44c48238702aa7cc4a9e69f09ca74e0aa8c4f08894bfe56cec3b73c86c0"
 """SHA-256 of the problems' lines `numbers=target` in order, each with a newline."""
 
 
-def checksum(problems: list[Problem]) -> str:
-    """Return the SHA-256 of a list of problems, which depends on their order."""
-    lines = "".join(f"{','.join(map(str, problem.numbers))}={problem.target}\n" for problem in problems)
-    return hashlib.sha256(lines.encode()).hexdigest()
-
-
 def heldout_problems(operands: int | None = None) -> list[Problem]:
     """Return the problems of `countdown-heldout-v1`, or of its stratum with this many operands (3, 4, 5 or 6). Built
     in about a second, then cached. Raises DataError if the checksum differs, and for an unknown stratum."""
@@ -208,6 +188,7 @@ def _frozen() -> tuple[Problem, ...]:
     problems: list[Problem] = []
     for operands, count in STRATA.items():
         problems += generate_problems(count, ProblemSpec(operands=(operands,)), seed=SEED, split="heldout")
-    if checksum(problems) != CHECKSUM:
+    lines = "".join(f"{','.join(map(str, problem.numbers))}={problem.target}\n" for problem in problems)
+    if hashlib.sha256(lines.encode()).hexdigest() != CHECKSUM:
         raise DataError(f"{NAME} was not built as it was frozen: the generator or the split has changed.")
     return tuple(problems)

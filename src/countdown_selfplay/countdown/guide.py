@@ -17,8 +17,7 @@ from .exact.solver import is_solvable
 from .expression import to_postfix
 from .features import features
 from .moves import Move
-from .problem import Problem
-from .rules import DEFAULT_RULES, Rules
+from .problem import DEFAULT_RULES, Problem, Rules
 
 ARTIFICIAL = 10
 """Multiple of the problems' largest number above which an intermediate value adds to complexity."""
@@ -55,15 +54,13 @@ def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, sol
           more, plus 2 if every solution passes through a fraction, plus 1 if the solution passes through a value more
           than ARTIFICIAL times the largest number of both problems; at most 4, and 4 without a solution.
     """
-    shape = _shape(tuple(sorted(proposal.numbers)), proposal.target, rules)
-    if shape is None:
-        complexity = 4
-    else:
-        complexity = int(len(proposal.numbers) > len(target.numbers)) + int(shape[0]) + 2 * int(shape[1])
+    count, shape = len(proposal.numbers), _shape(proposal, rules)
+    complexity = 4 if shape is None else int(count > len(target.numbers)) + int(shape[0]) + 2 * int(shape[1])
     idle, largest = _steps(solution) if solution else (False, Fraction(0))
     usual = max(*target.numbers, target.target, *proposal.numbers, proposal.target)
     complexity = min(4, complexity + int(largest > ARTIFICIAL * usual))
-    return Review(_relevance(target, proposal, rules), int(idle or _is_redundant(proposal, rules)), complexity)
+    redundant = idle or (count > 1 and _reaches(proposal, count - 1, rules))
+    return Review(_relevance(target, proposal, rules), int(redundant), complexity)
 
 
 def is_step(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> bool:
@@ -93,13 +90,8 @@ def _relevance(target: Problem, proposal: Problem, rules: Rules) -> int:
 
 
 def _same_operators(target: Problem, proposal: Problem, rules: Rules) -> bool:
-    shapes = [_shape(tuple(sorted(problem.numbers)), problem.target, rules) for problem in (target, proposal)]
-    return shapes[0] is not None and shapes[1] is not None and shapes[0][2:] == shapes[1][2:]
-
-
-def _is_redundant(proposal: Problem, rules: Rules) -> bool:
-    count = len(proposal.numbers)
-    return count > 1 and _reaches(proposal, count - 1, rules)
+    first, second = _shape(target, rules), _shape(proposal, rules)
+    return first is not None and second is not None and first[2:] == second[2:]
 
 
 def _reaches(proposal: Problem, count: int, rules: Rules) -> bool:
@@ -110,9 +102,9 @@ def _reaches(proposal: Problem, count: int, rules: Rules) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def _shape(numbers: tuple[int, ...], target: int, rules: Rules) -> tuple[bool, ...] | None:
+def _shape(problem: Problem, rules: Rules) -> tuple[bool, ...] | None:
     """Return whether all solutions need depth 3, a fraction, and each operator, one bool each; None if unsolvable."""
-    shape = features(Problem(numbers, target), rules)
+    shape = features(problem, rules)
     if not shape["solutions"]:
         return None
     needs = (shape[f"needs_{name}"] == 1 for name in ("fraction", "add", "sub", "mul", "div"))
@@ -223,20 +215,20 @@ def _covered(left: Numbers, made: Numbers, kept: Numbers, value_high: int) -> bo
     is the result of moves on it and some of `left`. Other cases reduce to these by exchanging numbers."""
     if not left:
         return not made
+
+    def without(numbers: Numbers, number: int) -> Numbers:
+        index = numbers.index(number)
+        return numbers[:index] + numbers[index + 1 :]
+
     for part, rest in [*_splits(left), (left, ())]:
         for number in set(made) & values(part, value_high):
-            if _covered(rest, _without(made, number), kept, value_high):
+            if _covered(rest, without(made, number), kept, value_high):
                 return True
         for number in set(kept):
             again = number in values(_sorted((*part, number)), value_high)
-            if again and _covered(rest, made, _without(kept, number), value_high):
+            if again and _covered(rest, made, without(kept, number), value_high):
                 return True
     return False
-
-
-def _without(numbers: Numbers, number: int) -> Numbers:
-    index = numbers.index(number)
-    return numbers[:index] + numbers[index + 1 :]
 
 
 def _sorted(numbers: Iterable[int]) -> Numbers:

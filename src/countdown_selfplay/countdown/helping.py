@@ -18,9 +18,8 @@ from .exact.solver import is_solvable_batch
 from .generator import generate_problems
 from .guide import Review, rubric_in_moves
 from .moves import solving_moves
-from .problem import Problem, ProblemSpec, heldout_key
+from .problem import Problem, ProblemSpec, Rules, heldout_key
 from .prompts import COMPLETION_PREFIX, Prompt, by_style, chat, compact, problem_json, problem_tag, propose_any
-from .rules import Rules
 from .verifier import completion_text, tagged_answers, verify
 
 _HELPFUL = (

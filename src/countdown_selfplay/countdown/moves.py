@@ -6,20 +6,20 @@ episode of n + 1. Verification is exact, and safe on any text."""
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from random import Random
 from typing import Any
 
 from ..errors import ConfigError
 from .expression import WHITE_SPACE, plain
 from .generator import Split, generate_problems
-from .planted import PATIENCE, after, check_values, combine, demonstrated, derive, planted_problems, states_of
-from .problem import Problem, ProblemSpec, heldout_key
+from .planted import after, check_values, combine, demonstrated, derive, fresh, planted_problems, states_of
+from .problem import Problem, ProblemSpec, Rules, heldout_key
 from .prompts import BARE_PROMPTS, MOVES_PROMPTS, PROVER_PROMPTS
-from .rules import Rules
 from .verifier import MoveReason, Reason, Verdict, answers_in, completion_text
 
 State = list[int]
@@ -43,6 +43,11 @@ def move_text(move: str, rules: Rules) -> str:
     return move if rules.answer_format == "bare" else f"<answer> {move} </answer>"
 
 
+def _read(move: str) -> Move | None:
+    match = _MOVE.fullmatch(move.strip(WHITE_SPACE))
+    return None if match is None else (int(match[1]), match[2], int(match[3]), int(match[4]))
+
+
 def play(completion: object, state: Sequence[int], target: int, rules: Rules, value_high: int) -> State | Verdict:
     """Return the state after a completion's move, or the verdict that ends the episode. Never raises."""
     text = completion_text(completion)
@@ -56,14 +61,25 @@ def play(completion: object, state: Sequence[int], target: int, rules: Rules, va
             return Verdict(score, answers)
         text, count = answers[0 if rules.answer_rule == "first" else -1], len(answers)
     move = text.strip(WHITE_SPACE)
-    if len(move) > rules.max_chars:
-        return Verdict(rules.score_of_tags, Reason.TOO_LONG, None, None, count)
-    if not move:
-        return Verdict(rules.score_of_tags, Reason.EMPTY, None, None, count)
-    match = _MOVE.fullmatch(plain(move).strip(WHITE_SPACE) if rules.lenient_unicode else move)
-    if match is None:
+    if not move or len(move) > rules.max_chars:
+        return Verdict(rules.score_of_tags, Reason.TOO_LONG if move else Reason.EMPTY, None, None, count)
+    read = _read(plain(move) if rules.lenient_unicode else move)
+    if read is None:
         return Verdict(rules.score_of_tags, MoveReason.GRAMMAR, move, None, count)
-    return _judge(match, move, state, target, rules, value_high, count)
+    a, op, b, claimed = read
+    try:
+        rest = after(state, a, b, claimed)
+    except ValueError:
+        return Verdict(rules.score_wrong, MoveReason.OPERAND, move, None, count)
+    value = combine(a, op, b, value_high)
+    if value != claimed:
+        reason = MoveReason.RANGE if value is None else MoveReason.ARITHMETIC
+        return Verdict(rules.score_wrong, reason, move, None, count)
+    if len(rest) > 1:
+        return rest
+    if value != target:
+        return Verdict(rules.score_wrong, MoveReason.MISSED, move, Fraction(value), count)
+    return Verdict(rules.score_correct, Reason.CORRECT, move, Fraction(value), count)
 
 
 def solving_moves(transcript: str, problem: Problem, rules: Rules, value_high: int) -> list[Move] | None:
@@ -74,38 +90,14 @@ def solving_moves(transcript: str, problem: Problem, rules: Rules, value_high: i
     state, made = list(problem.numbers), list[Move]()
     for move in [] if isinstance(moves, Reason) else moves:
         after_it = play(move_text(move, rules), state, problem.target, rules, value_high)
-        match = _MOVE.fullmatch(plain(move).strip(WHITE_SPACE))
-        if match is None or (isinstance(after_it, Verdict) and not after_it.correct):
+        read = _read(plain(move))
+        if read is None or (isinstance(after_it, Verdict) and not after_it.correct):
             continue
-        made.append((int(match[1]), match[2], int(match[3]), int(match[4])))
+        made.append(read)
         if isinstance(after_it, Verdict):
             return made
         state = after_it
     return None
-
-
-def _judge(
-    match: re.Match[str], move: str, state: Sequence[int], target: int, rules: Rules, value_high: int, count: int
-) -> State | Verdict:
-    a, op, b, claimed = int(match[1]), match[2], int(match[3]), int(match[4])
-
-    def ended(reason: MoveReason) -> Verdict:
-        return Verdict(rules.score_wrong, reason, move, None, count)
-
-    try:
-        rest = after(state, a, b, claimed)
-    except ValueError:
-        return ended(MoveReason.OPERAND)
-    value = combine(a, op, b, value_high)
-    if value is None:
-        return ended(MoveReason.RANGE)
-    if value != claimed:
-        return ended(MoveReason.ARITHMETIC)
-    if len(rest) > 1:
-        return rest
-    if value != target:
-        return Verdict(rules.score_wrong, MoveReason.MISSED, move, Fraction(value), count)
-    return Verdict(rules.score_correct, Reason.CORRECT, move, Fraction(value), count)
 
 
 def check_moves(answers: str, prover_prompt: str, rules: Rules, spec: ProblemSpec, value_high: int) -> None:
@@ -243,27 +235,22 @@ class Moving:
         numbers and target are uniform in range. Deterministic given `seed`. Raises ConfigError if there are fewer."""
         spec, draws = self.spec, Random(f"texts|{seed}")
         target_high = min(spec.target_high, self.value_high) if self.answers == "moves" else spec.target_high
-        seen, problems, misses = set(exclude), list[Problem](), 0
 
         def within(low: int, high: int) -> int:
             return low + int(draws.random() * (high - low + 1))
 
-        while len(problems) < n:
-            size = spec.operands[within(0, len(spec.operands) - 1)]
-            numbers = tuple(within(spec.number_low, spec.number_high) for _ in range(size))
-            problem = Problem(numbers, within(spec.target_low, target_high))
-            key = problem.key
-            if key in seen or heldout_key(key):
-                misses += 1
-                if misses > PATIENCE:
-                    raise ConfigError(
-                        f"Only {len(problems)} of {n} problems of the training side were found in {spec}; ask for "
-                        "fewer or widen the ranges."
-                    )
-                continue
-            seen.add(key)
-            problems.append(problem)
-            misses = 0
+        def endless() -> Iterator[Problem]:
+            while True:
+                size = spec.operands[within(0, len(spec.operands) - 1)]
+                numbers = tuple(within(spec.number_low, spec.number_high) for _ in range(size))
+                yield Problem(numbers, within(spec.target_low, target_high))
+
+        problems = list(islice(fresh(endless(), set(exclude), "train"), n))
+        if len(problems) < n:
+            raise ConfigError(
+                f"Only {len(problems)} of {n} problems of the training side were found in {spec}; ask for fewer or "
+                "widen the ranges."
+            )
         return problems
 
     def repaired(self, problem: Problem, seed: int) -> Problem | None:

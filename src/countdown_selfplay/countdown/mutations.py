@@ -4,7 +4,6 @@ units of the width of the numbers' range, so that they are comparable for number
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,38 +11,32 @@ import numpy as np
 from ..contract.domain import Mutations
 from ..errors import ConfigError
 from .exact.forms import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, Array
-from .exact.solver import MAX_OPERANDS
+from .exact.solver import MAX_OPERANDS, by_operands
 from .features import (
     FEATURES,
     Found,
-    feature_columns,
     feature_matrix,
+    feature_rows,
     number_columns,
     scaled_features,
-    solution_columns,
     solutions_between,
 )
-from .problem import Problem, ProblemSpec, problem_of_key
-from .rules import Rules
+from .problem import Problem, ProblemSpec, Rules, problem_of_key
 
-NUMBER_ACTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "small": "each number with probability 1/2, one at least, moves by at most a twentieth of the range (or by 1)",
-        "large": "the same, by more than that and at most a quarter of the range",
-        "replace": "one number becomes another one, uniform over the range",
-        "resample": "all numbers are drawn anew, uniform over the range",
-    }
-)
+NUMBER_ACTIONS: Mapping[str, str] = {
+    "small": "each number with probability 1/2, one at least, moves by at most a twentieth of the range (or by 1)",
+    "large": "the same, by more than that and at most a quarter of the range",
+    "replace": "one number becomes another one, uniform over the range",
+    "resample": "all numbers are drawn anew, uniform over the range",
+}
 """Edits of a seed problem's numbers. The first two can leave the range: such a candidate is refused, not clipped."""
 
-EXPRESSION_ACTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "add_sub": "some solution adds and subtracts only",
-        "multiply": "every solution multiplies",
-        "divide": "every solution divides",
-        "multi_step": "every solution nests: a sum within a product, or a product within a sum",
-    }
-)
+EXPRESSION_ACTIONS: Mapping[str, str] = {
+    "add_sub": "some solution adds and subtracts only",
+    "multiply": "every solution multiplies",
+    "divide": "every solution divides",
+    "multi_step": "every solution nests: a sum within a product, or a product within a sum",
+}
 """Types of solution that a new target must require (add_sub: permit), drawn uniformly from such targets in range.
 Solutions are trees up to rewriting (features.py): a / (b / c) is a x c / b, which multiplies."""
 
@@ -96,54 +89,40 @@ def is_trivial(ordered_PK: Array, target_P: Array, rules: Rules) -> Array:
     return found_P if rules.use_all else found_P | (ordered_PK == target_P[:, None]).any(axis=1)
 
 
-def _targets(
-    problems: int,
-    parts: Sequence[tuple[int, Found]],
-    kinds_P: Array,
-    spec: ProblemSpec,
-    generator: np.random.Generator,
-) -> tuple[Array, Array]:
+def _targets(found: Found, kinds_P: Array, spec: ProblemSpec, generator: np.random.Generator) -> tuple[Array, Array]:
     """Return a random target that requires each problem's type of expression, (P,), and whether one exists, (P,)."""
-    width = spec.target_high - spec.target_low + 1
-    of_kind = {kind: np.zeros(problems * width) for kind in ("solutions", *EXPRESSION_ACTIONS)}
-    for _, hits in parts:
-        cells = hits.problems * width + (hits.targets - spec.target_low)
-        masks: dict[str, Array | None] = {
-            "solutions": None,
-            "add_sub": hits.operators & (MUL_BIT | DIV_BIT) == 0,
-            "multiply": hits.operators & MUL_BIT > 0,
-            "divide": hits.operators & DIV_BIT > 0,
-            "multi_step": (hits.depth > 1)
-            & (hits.operators & (ADD_BIT | SUB_BIT) > 0)
-            & (hits.operators & (MUL_BIT | DIV_BIT) > 0),
-        }
-        for name, mask in masks.items():
-            of_kind[name] += np.bincount(cells, mask, minlength=problems * width)
-    count_PT = of_kind.pop("solutions").reshape(problems, width)
-    priority_PT = generator.random((problems, width))
-    for kind, counts in of_kind.items():
+    problems, width = len(kinds_P), spec.target_high - spec.target_low + 1
+    cells = found.problems * width + (found.targets - spec.target_low)
+    adds, multiplies = (found.operators & bits > 0 for bits in (ADD_BIT | SUB_BIT, MUL_BIT | DIV_BIT))
+    of_kind = {
+        "add_sub": ~multiplies,
+        "multiply": found.operators & MUL_BIT > 0,
+        "divide": found.operators & DIV_BIT > 0,
+        "multi_step": (found.depth > 1) & adds & multiplies,
+    }
+
+    def counted(mask: Array | None = None) -> Array:
+        return np.bincount(cells, mask, minlength=problems * width).reshape(problems, width)
+
+    count_PT, priority_PT = counted(), generator.random((problems, width))
+    for kind, mask in of_kind.items():
         own_P = kinds_P == kind
         least_PT = 1 if kind == "add_sub" else count_PT[own_P]
-        fits_PT = (count_PT[own_P] > 0) & (counts.reshape(problems, width)[own_P] >= least_PT)
+        fits_PT = (count_PT[own_P] > 0) & (counted(mask)[own_P] >= least_PT)
         priority_PT[own_P] = np.where(fits_PT, priority_PT[own_P], -1.0)
     best_P = priority_PT.argmax(axis=1)
     return best_P + spec.target_low, priority_PT[np.arange(problems), best_P] >= 0
 
 
-def _features(
-    ordered_PK: Array, target_P: Array, good: Array, parts: Sequence[tuple[int, Found]], rules: Rules
-) -> Array:
-    """Return the features of the rows `good`, (good, features), computed from the solutions in `parts`."""
+def _features(ordered_PK: Array, target_P: Array, good: Array, found: Found, rules: Rules) -> Array:
+    """Return the features of the rows `good`, (good, features)."""
     place_P = np.full(len(target_P), -1)
     place_P[good] = np.arange(len(good))
-    rows = []
-    for _, hits in parts:
-        kept = (hits.targets == target_P[hits.problems]) & (place_P[hits.problems] >= 0)
-        part = Found(*(column[kept] for column in hits))
-        rows.append(part._replace(problems=place_P[part.problems]))
-    ordered_PK, target_P = ordered_PK[good], target_P[good]
-    columns = number_columns(ordered_PK, target_P)
-    return feature_columns(columns | solution_columns(ordered_PK, target_P, rows, rules, workers=1))
+    kept = (found.targets == target_P[found.problems]) & (place_P[found.problems] >= 0)
+    own = Found(*(column[kept] for column in found))
+    return feature_rows(
+        ordered_PK[good], target_P[good], own._replace(problems=place_P[own.problems]), rules, workers=1
+    )
 
 
 @dataclass(frozen=True)
@@ -165,9 +144,8 @@ class CountdownMutations(Mutations):
         spec = self.spec
         if max(spec.operands) > MAX_OPERANDS:
             raise ConfigError(
-                f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS} for the proposers mutation, ucb, "
-                "thompson and factorized, which choose a target by the exact solver's list of all solutions; in moves "
-                "use ucb_rungs, thompson_rungs or bandit_rungs, which need no solver."
+                f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS}, the most that the exact solver takes; "
+                "in moves use ucb_rungs, thompson_rungs or bandit_rungs, which need no solver."
             )
         generator = np.random.default_rng(seed)
         total = len(seeds)
@@ -183,14 +161,14 @@ class CountdownMutations(Mutations):
             if not len(rows):
                 continue
             ordered_PK = np.sort(numbers_PK, axis=1)
-            parts = solutions_between(ordered_PK, spec.target_low, spec.target_high, self.rules, workers=1)
-            target_P, found_P = _targets(len(rows), parts, kinds[rows], spec, generator)
+            found = solutions_between(ordered_PK, spec.target_low, spec.target_high, self.rules, workers=1)
+            target_P, found_P = _targets(found, kinds[rows], spec, generator)
             trivial_P = found_P & is_trivial(ordered_PK, target_P, self.rules)
             reasons[rows] = np.where(trivial_P, "trivial", np.where(found_P, "ok", "unsolvable"))
             for i in np.flatnonzero(found_P):
                 problems[rows[i]] = Problem(tuple(numbers_PK[i].tolist()), int(target_P[i]))
             good = np.flatnonzero(found_P & ~trivial_P)
-            features[rows[good]] = _features(ordered_PK, target_P, good, parts, self.rules)
+            features[rows[good]] = _features(ordered_PK, target_P, good, found, self.rules)
         return Mutants(problems, reasons.tolist(), features)
 
     def features(self, problems: Sequence[Problem]) -> Array:
@@ -206,10 +184,8 @@ class CountdownMutations(Mutations):
         most, high = max(spec.operands), spec.number_high
         scale = dict.fromkeys(SEED_FEATURES, high) | {"operands": most, "distinct_numbers": most}
         scale["target"] = max(abs(spec.target_low), abs(spec.target_high), 1)
-        for k in {len(problem.numbers) for problem in problems}:
-            rows = [i for i, problem in enumerate(problems) if len(problem.numbers) == k]
-            ordered_PK = np.sort(np.array([problems[i].numbers for i in rows], dtype=np.int64), axis=1)
-            columns = number_columns(ordered_PK, np.array([problems[i].target for i in rows], dtype=np.int64))
+        for rows, numbers_PK, target_P in by_operands(problems):
+            columns = number_columns(np.sort(numbers_PK, axis=1), target_P)
             found_PF[rows] = np.stack([columns[name] / scale[name] for name in SEED_FEATURES], axis=1)
         return found_PF
 

@@ -76,15 +76,15 @@ def derivations(
         yield (Problem(tuple(numbers), derivation[1]), derivation[0]) if derivation is not None and good else None
 
 
-def _next_new(draws: Iterator[Derivation | None], seen: set[str], split: Split) -> Derivation | None:
-    """Return the next derivation of `split` whose problem has a new key, or None after PATIENCE draws."""
-    for _ in range(PATIENCE):
-        derivation = next(draws)
-        key = derivation[0].key if derivation else None
-        if key is not None and key not in seen and heldout_key(key) == (split == "heldout"):
+def fresh(draws: Iterator[Problem | None], seen: set[str], split: Split) -> Iterator[Problem]:
+    """Yield the problems of `split` whose keys are not in `seen`, and add them, until PATIENCE draws in a row fail."""
+    misses = 0
+    while misses < PATIENCE:
+        problem, misses = next(draws), misses + 1
+        if problem is not None and (key := problem.key) not in seen and heldout_key(key) == (split == "heldout"):
             seen.add(key)
-            return derivation
-    return None
+            misses = 0
+            yield problem
 
 
 def planted_problems(
@@ -105,17 +105,20 @@ def planted_problems(
     check_request(n, split)
     check_values(spec, value_high)
     seen = {item.key if isinstance(item, Problem) else str(item) for item in exclude}
-    draws = {k: derivations(k, spec, seed, value_high) for k in sorted(set(spec.operands))}
+    draws = {}
+    for k in sorted(set(spec.operands)):
+        problems_of_k = (drawn and drawn[0] for drawn in derivations(k, spec, seed, value_high))
+        draws[k] = fresh(problems_of_k, seen, split)
     sizes, mix = Random(f"sizes|{seed}"), list(spec.operands)
     problems: list[Problem] = []
     while len(problems) < n and draws:
         k = sorted(draws)[len(problems) % len(draws)] if in_turn else mix[_below(sizes, len(mix))]
-        one = _next_new(draws[k], seen, split)
+        one = next(draws[k], None)
         if one is None:  # exhausted: the other sizes go on
             del draws[k]
             mix = [size for size in mix if size != k]
             continue
-        problems.append(one[0])
+        problems.append(one)
     if len(problems) < n:
         raise ConfigError(
             f"Only {len(problems)} of {n} problems were found in the '{split}' split of {spec} with values up to "

@@ -110,10 +110,8 @@ BARE_PROMPTS = {"compact", "compact_moves"}
 
 def json_example(operands: int) -> Problem:
     """Return the worked example in the JSON prompt: solvable, of the requested size; copies of it are refused."""
-    numbers = {1: (24,), 2: (4, 6), 3: (2, 3, 4), 4: (1, 2, 3, 4), 5: (1, 2, 3, 4, 5), 6: (1, 2, 3, 4, 5, 6)}
-    if operands in numbers:
-        return Problem(numbers[operands], 24)
-    return Problem(tuple(range(1, operands + 1)), operands * (operands + 1) // 2)
+    numbers = {1: (24,), 2: (4, 6), 3: (2, 3, 4)}.get(operands, tuple(range(1, operands + 1)))
+    return Problem(numbers, 24 if operands <= 6 else sum(numbers))
 
 
 @lru_cache(maxsize=64)
@@ -160,15 +158,18 @@ def propose_tier(operands: int, spec: ProblemSpec, or_more: bool = False) -> Pro
     return [{"role": "system", "content": system}, {"role": "user", "content": "Generate one new problem."}]
 
 
-def propose_completion(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
-    """Render six examples (Allen and Ståblein) and the beginning of a seventh, which ends in `<problem> numbers=[`."""
-    shots = "\n".join(problem_tag(shot) for shot in completion_shots(operands, spec))
-    count = f"{operands} or more" if or_more else f"{operands}"
+def _after_shots(count: str, shots: Iterable[Problem], spec: ProblemSpec) -> Prompt:
     return (
         f"Countdown arithmetic problems. Each uses {count} numbers from {spec.number_low} to {spec.number_high} "
         f"and a target from {spec.target_low} to {spec.target_high} that can be reached by using every number exactly "
-        f"once with +, -, *, /.\n{shots}\n{COMPLETION_PREFIX}"
+        f"once with +, -, *, /.\n{chr(10).join(map(problem_tag, shots))}\n{COMPLETION_PREFIX}"
     )
+
+
+def propose_completion(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
+    """Render six examples (Allen and Ståblein) and the beginning of a seventh, which ends in `<problem> numbers=[`."""
+    count = f"{operands} or more" if or_more else f"{operands}"
+    return _after_shots(count, completion_shots(operands, spec), spec)
 
 
 _FIXED_SHOTS = (
@@ -185,11 +186,7 @@ _FIXED_SHOTS = (
 def propose_six_shots(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
     """Render six fixed examples of three and four numbers, the same prompt for every request, as in Allen and Ståblein
     (whose numbers and header differ)."""
-    return (
-        f"Countdown arithmetic problems. Each uses 3 or 4 numbers from {spec.number_low} to {spec.number_high} and a "
-        f"target from {spec.target_low} to {spec.target_high} that can be reached by using every number exactly once "
-        f"with +, -, *, /.\n{chr(10).join(map(problem_tag, _FIXED_SHOTS))}\n{COMPLETION_PREFIX}"
-    )
+    return _after_shots("3 or 4", _FIXED_SHOTS, spec)
 
 
 def propose_compact(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
@@ -234,9 +231,7 @@ SIZELESS_PROMPTS = {"compact_any"}
 """Names of prompts that request one problem of any size."""
 
 EXAMPLES: dict[str, Callable[[ProblemSpec], Iterable[Problem]]] = {
-    "json": lambda spec: map(json_example, spec.operands),
-    "tier": lambda spec: map(json_example, spec.operands),
     "completion": lambda spec: (shot for k in spec.operands for shot in completion_shots(k, spec)),
     "six_shots": lambda spec: _FIXED_SHOTS,
 }
-"""Name of a prompt -> function from a ProblemSpec to the prompt's worked examples."""
+"""Name of a prompt -> function from a ProblemSpec to its worked examples. Those in JSON are in proposals.py."""

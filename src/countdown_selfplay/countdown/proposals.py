@@ -78,15 +78,13 @@ def _parse_json(text: str) -> Proposal:
     """Parse `<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>`: the last tag counts; a close tag that served as
     the stop string may be missing."""
     for stretch in reversed(outside_thinking(text)):
-        close = stretch.rfind(CLOSE)
-        begin = stretch.rfind(OPEN, 0, close if close >= 0 else len(stretch))
-        if stretch.rfind(OPEN) > close:  # the last tag is open
-            begin, close = stretch.rfind(OPEN), len(stretch)
-        if begin >= 0:
+        closed, _, rest = stretch.rpartition(CLOSE)
+        _, tag, inside = (rest if OPEN in rest else closed).rpartition(OPEN)  # the last tag may be open
+        if tag:
             break
     else:
         return _refused(ProposalReason.NO_TAG)
-    inside = stretch[begin + len(OPEN) : close].strip()
+    inside = inside.strip()
     if len(inside) > MAX_PROPOSAL_CHARS:
         return _refused(ProposalReason.TOO_LONG)
     try:

@@ -14,9 +14,8 @@ from .domain import CountdownDomain
 from .exact.forms import Node
 from .exact.solver import is_solvable, solution_tree
 from .helping import KINDS, STEPS, helping_problem, review_text
-from .problem import Problem
+from .problem import DEFAULT_RULES, Problem, Rules
 from .prompts import PROPOSAL_TEXTS, Prompt
-from .rules import DEFAULT_RULES, Rules
 from .verifier import CLOSE, END_THINK, OPEN, THINK
 
 Row = dict[str, Any]
@@ -41,13 +40,11 @@ def ground_truth_row(problem: Problem, domain: CountdownDomain) -> Row:
 def solved_row(problem: Problem, domain: CountdownDomain) -> Row:
     """Return `prompt`, `completion`, `numbers`, `target`: a demonstration for the prover's warm start. The completion
     is a bare solution for the compact prompt, else a search in `<think>` and the solution in `<answer>`."""
-    row = domain.prove_row(problem)
+    prompt = domain.prove_row(problem)["prompt"]
     if domain.prover_prompt == "compact":
-        text = compact_solution(problem, domain.rules)
-    else:
-        begun = isinstance(row["prompt"], str) and row["prompt"].endswith("<think>")
-        text = solution_trace(problem, domain.rules, thinking_begun=begun)
-    return {"prompt": row["prompt"], "completion": _reply(row["prompt"], text), **nums_of(problem)}
+        return _shown(prompt, compact_solution(problem, domain.rules), problem)
+    begun = isinstance(prompt, str) and prompt.endswith(THINK)
+    return _shown(prompt, solution_trace(problem, domain.rules, thinking_begun=begun), problem)
 
 
 def move_rows(n: int, domain: CountdownDomain, seed: int, exclude: Collection[str] = ()) -> Iterator[tuple[int, Row]]:
@@ -56,8 +53,7 @@ def move_rows(n: int, domain: CountdownDomain, seed: int, exclude: Collection[st
     the domain lists them."""
     for episode in domain.demonstrations(n, seed, domain.operands or None, exclude):
         for row, text in episode:
-            numbers = {name: row[name] for name in ("numbers", "target")}
-            yield len(episode) + 1, {"prompt": row["prompt"], "completion": _reply(row["prompt"], text), **numbers}
+            yield len(episode) + 1, _shown(row["prompt"], text, domain.problem(row))
 
 
 MOVES_SCHEMA = "moves"
@@ -70,7 +66,7 @@ UNSOLVED_SCHEMAS = frozenset({"nums", "ground_truth", "prover", "proposed"})
 def proposed_row(problem: Problem, domain: CountdownDomain) -> Row:
     """Return `prompt`, `completion`, `numbers`, `target`: a demonstration for the conjecturer's warm start."""
     prompt = domain.propose_row(len(problem.numbers))["prompt"]
-    return {"prompt": prompt, "completion": _reply(prompt, _proposed(problem, domain)), **nums_of(problem)}
+    return _shown(prompt, _proposed(problem, domain), problem)
 
 
 def _proposed(problem: Problem, domain: CountdownDomain) -> str:
@@ -84,7 +80,7 @@ def helping_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] 
     helping = _helping(problem, domain, kinds)
     hidden = random.Random(f"no target|{problem.numbers}{problem.target}").random() < WITHOUT_TARGET
     prompt = domain.propose_row(target=None if hidden else problem)["prompt"]
-    return {"prompt": prompt, "completion": _reply(prompt, _proposed(helping, domain)), **nums_of(helping)}
+    return _shown(prompt, _proposed(helping, domain), helping)
 
 
 def variant_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
@@ -93,15 +89,14 @@ def variant_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] 
     text = compact_solution(problem, domain.rules)
     given = text if domain.prover_prompt == "compact" else f"{OPEN} {text} {CLOSE}"
     prompt = domain.propose_row(variant_of=problem, solution=given)["prompt"]
-    return {"prompt": prompt, "completion": _reply(prompt, _proposed(helping, domain)), **nums_of(helping)}
+    return _shown(prompt, _proposed(helping, domain), helping)
 
 
 def reviewed_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
     """Return the columns of `helping_row` for a guide; `completion` is the rubric's review of the helping problem."""
     helping = _helping(problem, domain, kinds)
     prompt = domain.helping.review_row(problem, helping)["prompt"]
-    text = review_text(domain.helping.review(problem, helping), domain.conjecturer_prompt)
-    return {"prompt": prompt, "completion": _reply(prompt, text), **nums_of(helping)}
+    return _shown(prompt, review_text(domain.helping.review(problem, helping), domain.conjecturer_prompt), helping)
 
 
 def _helping(problem: Problem, domain: CountdownDomain, kinds: Sequence[str]) -> Problem:
@@ -112,8 +107,9 @@ def nums_of(problem: Problem) -> Row:
     return {"numbers": list(problem.numbers), "target": problem.target}
 
 
-def _reply(prompt: Prompt, text: str) -> Prompt:
-    return text if isinstance(prompt, str) else [{"role": "assistant", "content": text}]
+def _shown(prompt: Prompt, text: str, problem: Problem) -> Row:
+    completion = text if isinstance(prompt, str) else [{"role": "assistant", "content": text}]
+    return {"prompt": prompt, "completion": completion, **nums_of(problem)}
 
 
 WITH_A_TARGET = {"helping": helping_row, "variant": variant_row, "reviewed": reviewed_row}

@@ -10,19 +10,18 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .expression import (
+    FOREIGN,
+    NUMBER,
     SHORT,
     WHITE_SPACE,
     DivisionByZero,
     NotAnInteger,
     evaluate,
-    has_foreign_character,
     in_whole_numbers,
-    numbers_in,
     plain,
     to_postfix,
 )
-from .problem import Problem
-from .rules import DEFAULT_RULES, Rules
+from .problem import DEFAULT_RULES, Problem, Rules
 
 MAX_ANSWERS_TRIED = 32
 """Largest number of answers examined under the rule "any", which bounds the cost of a response."""
@@ -172,7 +171,7 @@ def _has_the_numbers(answer: str, problem: Problem, rules: Rules) -> bool:
     if len(expression) > rules.max_chars:
         return False
     text = plain(expression) if rules.lenient_unicode else expression
-    return _numbers_match(numbers_in(text.partition("=")[0]), problem.numbers, rules.use_all)
+    return _numbers_match(NUMBER.findall(text.partition("=")[0]), problem.numbers, rules.use_all)
 
 
 def _rank(verdict: Verdict) -> int:
@@ -210,7 +209,7 @@ def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[i
             return Reason.EQUALS_SIGN, None
     parsed = to_postfix(text, rules.leading_minus)
     if parsed is None:
-        return (Reason.BAD_CHARACTER if has_foreign_character(text) else Reason.MALFORMED), None
+        return (Reason.BAD_CHARACTER if FOREIGN.search(text) else Reason.MALFORMED), None
     postfix, used = parsed
     # Numbers are compared as text: equal texts without leading zeros are equal numbers.
     matching = _numbers_match(used, problem.numbers, rules.use_all)

@@ -84,7 +84,7 @@ def setting_of(options: argparse.Namespace) -> Setting:
         domain = CountdownDomain.ladder() if climbing else CountdownDomain.tiny()
         base = Setting("the ladder's models" if climbing else "the tiny model", domain, sampling)
     else:
-        base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), sampling)
+        base = Setting("the public 0.5B checkpoints", CountdownDomain(), sampling)
     given = {name: value for name, value in vars(options).items() if value is not None}
     settings = {**DEFAULTS, "stop_strings": None, **preset(given.get("eval_preset", TRAINING), base.sampling)}
     if options.role != "prover":  # a preset's are of answers

@@ -11,7 +11,7 @@ from ..contract.domain import Domain
 from ..countdown import CountdownDomain, Problem, Rules, generate_problems
 from ..countdown.critique import REJECT, first_mistake, steps_of
 from ..countdown.exact.listing import all_solutions
-from ..countdown.exact.written import written_forms
+from ..countdown.expression import written_forms
 from ..countdown.rows import ROW_SCHEMAS, UNSOLVED_SCHEMAS, WITH_A_TARGET, move_rows
 from ..domains import name_of
 from ..errors import ConfigError

@@ -22,7 +22,7 @@ class HeldOutTasks:
 
     problems: int = 512
     """Number of problems."""
-    domain: CountdownDomain = field(default_factory=CountdownDomain.countdown_3to4)
+    domain: CountdownDomain = field(default_factory=CountdownDomain)
     """Ranges, prompt and rules; answers are whole expressions."""
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import CountdownDomain, Problem, verify
-from countdown_selfplay.countdown.rules import Rules
+from countdown_selfplay.countdown.problem import Rules
 from countdown_selfplay.data.run_files import ROLES_FILE
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.lab.cli.ask import asks_of, one_line

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import itertools
 import random
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from operator import add, mul, sub, truediv
 
 from countdown_selfplay.countdown import Problem
 
@@ -41,16 +43,8 @@ def naive_counts(numbers: tuple[int, ...], integers_only: bool = False) -> dict[
     numbers permutes variables, so expressions are counted by their orbits: the least signature over all such
     permutations."""
     k = len(numbers)
-    groups: dict[int, list[int]] = {}
-    for i, n in enumerate(numbers):
-        groups.setdefault(n, []).append(i)
-    permutations = []
-    for images in itertools.product(*(itertools.permutations(g) for g in groups.values())):
-        image = [0] * k
-        for group, permuted in zip(groups.values(), images, strict=True):
-            for i, j in zip(group, permuted, strict=True):
-                image[i] = j
-        permutations.append(image)
+    images = itertools.permutations(range(k))
+    permutations = [image for image in images if all(numbers[i] == numbers[j] for i, j in enumerate(image))]
     generator = random.Random(5)
     points = [[generator.randrange(1, PRIME) for _ in range(k)] for _ in range(POINTS)]
     # signature: for each permutation, for each point, the value in the field
@@ -76,10 +70,10 @@ def naive_counts(numbers: tuple[int, ...], integers_only: bool = False) -> dict[
     for signature, value in found[(1 << k) - 1].items():
         images_of = [signature[i : i + POINTS] for i in range(0, width, POINTS)]
         orbits[min(images_of)] = value
-    counts: dict[Fraction, int] = {}
-    for value in orbits.values():
-        counts[value] = counts.get(value, 0) + 1
-    return counts
+    return Counter(orbits.values())
+
+
+OPERATIONS = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv}
 
 
 def python_value(text: str) -> tuple[str, Fraction | None, list[int]]:
@@ -100,20 +94,15 @@ def python_value(text: str) -> tuple[str, Fraction | None, list[int]]:
             return Fraction(node.value)
         if isinstance(node, ast.BinOp):
             a, b = value(node.left), value(node.right)
-            if isinstance(node.op, ast.Add):
-                return a + b
-            if isinstance(node.op, ast.Sub):
-                return a - b
-            if isinstance(node.op, ast.Mult):
-                return a * b
-            if isinstance(node.op, ast.Div):
-                kind = kind if b else "zero"
-                return a / b if b else Fraction(0)  # the numbers are still collected
-        raise TypeError
+            if isinstance(node.op, ast.Div) and not b:
+                kind = "zero"
+                return Fraction(0)  # the numbers are still collected
+            return OPERATIONS[type(node.op)](a, b)
+        raise KeyError
 
     try:
         result = value(tree)
-    except TypeError:
+    except KeyError:
         return "none", None, []
     return kind, result if kind == "value" else None, numbers
 

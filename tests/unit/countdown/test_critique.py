@@ -9,11 +9,11 @@ from itertools import combinations
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, Rules
-from countdown_selfplay.countdown.critique import cut_at_mistake, first_mistake, first_wrong_step, steps_of
+from countdown_selfplay.countdown.critique import CountdownCritique, first_mistake, steps_of
 from countdown_selfplay.countdown.exact.listing import all_solutions
 
 RULES = Rules(answer_format="bare")
-PROBLEM = Problem((3, 5, 7), 22)
+CRITIQUE = CountdownCritique(RULES, "compact")
 
 
 def test_steps_stand_in_the_order_in_which_they_are_computed_and_are_cut_at_a_mistake():
@@ -25,21 +25,8 @@ def test_steps_stand_in_the_order_in_which_they_are_computed_and_are_cut_at_a_mi
     assert steps_of("3 + (5 * 7)")[-1].text == "3 + 5 * 7"
     assert steps_of("3") == steps_of("3 +") == steps_of("words") == steps_of("") == steps_of("1 / (2 - 2)") == []
     problem = Problem((1, 2, 3, 4), 24)
-    assert cut_at_mistake(problem, "(1 + 2) * (3 * 4)", RULES) == ("(1 + 2)", " * (3 * 4)")
-    assert cut_at_mistake(problem, "(1 + 2 + 3) * 4", RULES) is None
-
-
-@pytest.mark.parametrize(("answer", "mistake"), [
-    ("3 * 5 + 7", None),
-    ("3 + 5 + 7", "3 + 5"),  # 8 and 7 make 15, 1, 56, 8/7: never 22
-    ("3 * 5 - 7", "3 * 5 - 7"),  # 15 and 7 make 22
-    ("3 * 5 + 8", "3 * 5 + 8"),  # 8 is not among the numbers
-    ("7 + 15", "7 + 15"),
-    ("22", None),
-])  # fmt: skip
-def test_the_first_mistake_is_the_first_step_that_lies_on_no_path(answer, mistake):
-    found = first_mistake(PROBLEM, answer, RULES)
-    assert (found and found.text) == mistake
+    assert CRITIQUE.cut_at_mistake(problem, "(1 + 2) * (3 * 4)") == ("(1 + 2)", " * (3 * 4)")
+    assert CRITIQUE.cut_at_mistake(problem, "(1 + 2 + 3) * 4") is None
 
 
 @pytest.mark.parametrize(("numbers", "target", "answer", "place"), [
@@ -51,15 +38,17 @@ def test_the_first_mistake_is_the_first_step_that_lies_on_no_path(answer, mistak
     # (1 + 2 + 3) * 4 and 3 * 4 * 2 * 1 are 24; 3 and 12 together make 15, 9, 36, 4, 1/4, -9: never 24
     ((1, 2, 3, 4), 24, "(1 + 2) * (3 * 4)", 1),
     ((1, 2, 3, 4), 36, "(1 + 2) * (3 * 4)", None),
+    ((3, 5, 7), 22, "3 * 5 + 8", 1),  # 8 is not among the numbers
+    ((3, 5, 7), 22, "7 + 15", 0),
+    ((3, 5, 7), 22, "22", None),
     ((3, 5, 7), 22, "no expression", None),
 ])  # fmt: skip
 def test_the_first_wrong_step_and_its_place(numbers, target, answer, place):
     problem, steps = Problem(numbers, target), steps_of(answer)
-    found = first_wrong_step(problem, answer, RULES)
-    assert found == (None if place is None else (place, steps[place]))
+    assert CRITIQUE.first_wrong(problem, answer) == place
+    assert first_mistake(problem, answer, RULES) == (None if place is None else steps[place])
     in_tags = f"<think>3 * 5 = 15</think> <answer>{answer}</answer>"
-    assert first_wrong_step(problem, in_tags, Rules()) == found  # it reads what the rules read
-    assert CountdownDomain().critique.first_wrong(problem, in_tags) == place
+    assert CountdownDomain().critique.first_wrong(problem, in_tags) == place  # it reads what the rules read
 
 
 def test_the_first_wrong_step_agrees_with_all_solutions():
@@ -74,8 +63,7 @@ def test_the_first_wrong_step_agrees_with_all_solutions():
         on = {(s.numbers, s.value) for text in all_solutions(problem, RULES) for s in steps_of(text)}
         steps = steps_of(answer)
         expected = next((i for i, s in enumerate(steps) if (s.numbers, s.value) not in on), None)
-        found = first_wrong_step(problem, answer, RULES)
-        assert (None if found is None else found[0]) == expected
+        assert CRITIQUE.first_wrong(problem, answer) == expected
         seen.add(expected)
     assert {0, 1} <= seen
 
@@ -110,8 +98,7 @@ def test_with_four_numbers_a_step_is_judged_beside_the_earlier_ones():
             steps = [(step.numbers, step.value) for step in steps_of(answer)]
             prefixes = [Counter(steps[: k + 1]) for k in range(len(steps))]
             expected = next((k for k, own in enumerate(prefixes) if not any(own <= one for one in right)), None)
-            found = first_wrong_step(problem, answer, RULES)
-            assert (None if found is None else found[0]) == expected, (problem, answer)
+            assert CRITIQUE.first_wrong(problem, answer) == expected, (problem, answer)
             seen[expected] += 1
             alone = next((k for k, own in enumerate(steps) if not any(own in one for one in right)), None)
             together += alone != expected

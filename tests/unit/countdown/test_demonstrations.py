@@ -81,7 +81,7 @@ DOMAINS = [
 @pytest.mark.parametrize("domain", DOMAINS, ids=lambda d: d.prover_prompt)
 @pytest.mark.parametrize("schema", COLUMNS)
 def test_rows_have_the_schemas_columns_and_read_back_as_the_problem(schema, domain):
-    of_another = {"helping", "variant", "reviewed"}  # test_helping.py, each also without distractors
+    of_another = {"helping", "variant", "reviewed"}  # test_guide.py, each also without distractors
     assert set(ROW_SCHEMAS) == {*COLUMNS, *of_another, *(f"{name}_steps" for name in of_another)}
     problem = Problem((5, 3, 7), 22)
     row = ROW_SCHEMAS[schema](problem, domain)

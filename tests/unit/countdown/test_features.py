@@ -1,14 +1,28 @@
-# Tests: countdown/features.py, countdown/exact/listing.py, countdown/exact/solver.py
-"""Solutions as trees, and the features made of them, at problems whose solutions can be listed by hand."""
+# Tests: countdown/features.py, countdown/mutations.py, countdown/exact/listing.py, countdown/exact/solver.py
+"""Solutions as trees, the features made of them, and edits that ask for a type of solution (seed 004, section 3)."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 
-from countdown_selfplay.countdown import FEATURES, Problem, Rules, all_solutions, feature_matrix, features, verify
+from countdown_selfplay.countdown import (
+    FEATURES,
+    Problem,
+    ProblemSpec,
+    Rules,
+    all_solutions,
+    feature_matrix,
+    features,
+    generate_problems,
+    verify,
+)
 from countdown_selfplay.countdown.exact.listing import solution_trees
-from countdown_selfplay.countdown.features import operators_of
+from countdown_selfplay.countdown.mutations import EXPRESSION_ACTIONS, NUMBER_ACTIONS, CountdownMutations, is_trivial
+
+TINY = ProblemSpec((3,), 1, 12, 1, 99)
+RULES = Rules()
 
 
 def features_of_trees(problem, rules):
@@ -26,6 +40,14 @@ def features_of_trees(problem, rules):
         "depth_mean": sum(depths) / len(depths), "nodes_min": min(sizes), "nodes_mean": sum(sizes) / len(sizes),
         "parentheses_min": min(tree.text().count("(") for tree in trees),
     }  # fmt: skip
+
+
+def operators_of(tree):
+    """`+` for a second positive term, `-` for a negative one, `*` and `/` for factors alike."""
+    signs = [sign for sign, _ in tree.parts]
+    above, below = "+-" if tree.kind == "sum" else "*/"
+    used = ({above} if signs.count(1) > 1 else set()) | ({below} if -1 in signs else set())
+    return used.union(*(operators_of(part) for _, part in tree.parts))
 
 
 def _depth(tree):
@@ -89,3 +111,56 @@ def test_features_are_those_of_the_solution_trees_one_by_one(rules):
         assert {name: found[name] for name in expected} == pytest.approx(expected, nan_ok=True), problem
         solved += found["solutions"] > 0
     assert solved > 20
+
+
+def mutate(seeds, number_actions, expression_actions, spec, rules, seed):
+    return CountdownMutations(spec, rules).mutate(seeds, number_actions, expression_actions, seed)
+
+
+def test_every_candidate_asks_for_the_expression_it_was_made_for_with_the_features_of_the_matrix():
+    """Judged by the texts of all solutions, not by the arrays that the candidates were chosen from."""
+    seeds = generate_problems(160, TINY, seed=3)
+    pairs = list(product(NUMBER_ACTIONS, EXPRESSION_ACTIONS)) * 10
+    numbers, kinds = zip(*pairs, strict=True)
+    found = mutate(seeds, numbers, kinds, TINY, RULES, seed=1)
+    seen = dict.fromkeys(EXPRESSION_ACTIONS, 0)
+    for problem, reason, kind in zip(found.problems, found.reasons, kinds, strict=True):
+        if reason != "ok":
+            continue
+        seen[kind] += 1
+        texts = all_solutions(problem, RULES)
+        assert texts and TINY.admits(problem)
+        if kind == "add_sub":
+            assert any("*" not in text and "/" not in text for text in texts)
+        elif kind == "multiply":
+            assert all("*" in text for text in texts)
+        elif kind == "divide":
+            assert all("/" in text for text in texts)
+        else:
+            assert all(any(op in text for op in "+-") and any(op in text for op in "*/") for text in texts)
+    assert min(seen.values()) > 10
+    for spec in (TINY, ProblemSpec((4,))):
+        seeds = generate_problems(60, spec, seed=3)
+        found = mutate(seeds, ["resample"] * 60, ["multi_step"] * 60, spec, RULES, seed=1)
+        good = [i for i, reason in enumerate(found.reasons) if reason == "ok"]
+        assert len(good) > 20
+        assert np.array_equal(found.features[good], feature_matrix([found.problems[i] for i in good]))
+        assert np.isnan(found.features[[i for i in range(60) if i not in good]]).all()
+    found = mutate([Problem((1, 2, 3, 4), 10)], ["small"], ["multiply"], TINY, RULES, seed=0)
+    assert found.reasons == ["out_of_range"]
+
+
+def test_reasons_are_the_first_check_that_failed_and_trivial_is_a_plain_sum_or_product():
+    at_the_edge = [Problem((1, 1, 1), 3)] * 300
+    found = mutate(at_the_edge, ["small"] * 300, ["divide"] * 300, TINY, RULES, seed=0)
+    assert {"out_of_range", "ok"} <= set(found.reasons)
+    assert all(p is None for p, why in zip(found.problems, found.reasons, strict=True) if why == "out_of_range")
+    # three ones reach 1, 2 and 3, and never need a division: 1 = 1 * 1 * 1, 2 = 1 + 1 * 1, 3 = 1 + 1 + 1
+    ones = ProblemSpec((3,), 1, 1, 1, 9)
+    found = mutate(at_the_edge[:1], ["resample"], ["divide"], ones, RULES, seed=0)
+    assert found.reasons == ["unsolvable"]
+    found = mutate(at_the_edge[:9], ["resample"] * 9, ["add_sub"] * 9, ProblemSpec((3,), 1, 1, 3, 3), RULES, seed=0)
+    assert set(found.reasons) == {"trivial"}
+    numbers, targets = np.array([[2, 3, 4]] * 4), np.array([9, 24, 10, 4])
+    assert is_trivial(numbers, targets, RULES).tolist() == [True, True, False, False]
+    assert is_trivial(numbers, targets, Rules(use_all=False)).tolist() == [True, True, False, True]

@@ -1,15 +1,28 @@
-# Tests: countdown/prompts.py
-"""The prompts byte for byte (FACTS, section 1), and NumPy's way to print numbers."""
+# Tests: countdown/prompts.py, countdown/proposals.py, countdown/domain.py
+"""The prompts byte for byte (FACTS, section 1), and what a conjecturer's text is parsed into, in all three styles."""
 
+import pickle
 import random
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem, ProblemSpec, is_solvable
-from countdown_selfplay.countdown.domain import CountdownDomain
+from countdown_selfplay.countdown import (
+    CONJECTURER_PROMPTS,
+    PROVER_PROMPTS,
+    CountdownDomain,
+    Problem,
+    ProblemSpec,
+    ProposalReason,
+    Rules,
+    is_solvable,
+    parse_proposal,
+)
 from countdown_selfplay.countdown.problem import heldout_key, problem_of_key
 from countdown_selfplay.countdown.prompts import json_example, print_like_numpy, problem_in_prompt
+from countdown_selfplay.countdown.proposals import PROPOSAL_PARSERS
 from countdown_selfplay.countdown.rows import proposed_row
 
 P = Problem((44, 19, 35), 98)
@@ -30,7 +43,7 @@ def test_the_prompts_of_the_public_checkpoints_byte_for_byte():
     assert PROVER_PROMPTS["tinyzero"](P) == expected
     system, user = CONJECTURER_PROMPTS["json"](3, ProblemSpec())
     assert system == {"role": "system", "content": "You are a helpful assistant."}
-    assert user == {"role": "user", "content": JSON}
+    assert user == {"role": "user", "content": REQUEST}
 
 
 def test_numbers_are_printed_as_numpy_does_and_a_prompts_problem_is_read_back():
@@ -47,7 +60,7 @@ def test_numbers_are_printed_as_numpy_does_and_a_prompts_problem_is_read_back():
         assert problem_in_prompt(text) is None
 
 
-JSON = (
+REQUEST = (
     "Generate a NEW countdown arithmetic problem that uses exactly 3 distinct positive integers from 1 to 99. The target must be an integer from 10 to 100 that can be reached by using every number exactly once with the operations +, -, *, / and parentheses. Do NOT copy the example below; invent different numbers and a different target.\n"  # noqa: E501
     'Example: <answer>{"target": 24, "numbers": [2, 3, 4]}</answer>\n'
     'Output ONLY the answer tags with JSON inside: <answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>'
@@ -64,7 +77,7 @@ def test_the_tier_prompt_says_or_more_and_the_six_fixed_shots_are_solvable():
     """Seed 000, section 3.3."""
     domain = CountdownDomain(conjecturer_prompt="tier")
     system, user = domain.propose_row(operands=3)["prompt"]
-    assert system == {"role": "system", "content": JSON} and user["role"] == "user"
+    assert system == {"role": "system", "content": REQUEST} and user["role"] == "user"
     top = domain.propose_row(operands=4, or_more=True)["prompt"][0]["content"]
     assert "uses 4 or more distinct positive integers from 1 to 99." in top and "[1, 2, 3, 4]" in top
     # the stop string is kept in the text, and the parser takes it with and without
@@ -89,3 +102,113 @@ def test_a_demonstration_of_each_conjecturer_prompt_is_read_back_as_its_problem(
     domain = CountdownDomain(conjecturer_prompt=style)
     completion = proposed_row(P, domain)["completion"]
     assert domain.parse([completion])[0].problem == P
+
+
+JSON = {
+    '<answer>{"target": 98, "numbers": [44, 19, 35]}</answer>': P,
+    'Sure! <answer> {"numbers": [44, 19, 35],\n "target": 98} </answer> Enjoy.': P,
+    '<answer>{"target": 98.0, "numbers": [44, 19.0, 35]}</answer>': P,
+    '<answer>{"target": 98, "numbers": [44, 19, 35], "solution": "44+19+35"}</answer>': P,
+    '<answer>{"target": 98, "numbers": [44, 19, 35]}': P,  # the stop string is taken away by some engines
+    '<think><answer>{"target": 1, "numbers": [1]}</answer></think><answer>{"target": 98, "numbers": [44, 19, 35]}': P,
+    '<answer>{"target": 1, "numbers": [1]}</answer><answer>{"target": 98, "numbers": [44, 19, 35]}</answer>': P,
+    '<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>': ProposalReason.COPIED_EXAMPLE,
+    '{"target": 98, "numbers": [44, 19, 35]}': ProposalReason.NO_TAG,
+    "": ProposalReason.NO_TAG,
+    '<think><answer>{"target": 98, "numbers": [44, 19, 35]}</answer></think>': ProposalReason.NO_TAG,
+    "<answer></answer>": ProposalReason.MALFORMED,
+    '<answer>The problem is {"target": 98, "numbers": [44, 19, 35]}</answer>': ProposalReason.MALFORMED,
+    '<answer>{"target": 98}</answer>': ProposalReason.MALFORMED,
+    '<answer>{"target": 98, "numbers": "44, 19, 35"}</answer>': ProposalReason.MALFORMED,
+    '<answer>{"target": 98.5, "numbers": [44]}</answer>': ProposalReason.NOT_INTEGERS,
+    '<answer>{"target": 98, "numbers": [44, "19"]}</answer>': ProposalReason.NOT_INTEGERS,
+    '<answer>{"target": true, "numbers": [44]}</answer>': ProposalReason.NOT_INTEGERS,
+    '<answer>{"target": NaN, "numbers": [44]}</answer>': ProposalReason.NOT_INTEGERS,
+    '<answer>{"target": 98, "numbers": []}</answer>': ProposalReason.NO_NUMBERS,
+    '<answer>{"target": 98, "numbers": [44, 0]}</answer>': ProposalReason.NOT_POSITIVE,
+    '<answer>{"target": 1e300, "numbers": [44]}</answer>': ProposalReason.TOO_LARGE,
+    '<answer>{"target": 1, "numbers": [' + "1," * 150 + "1]}</answer>": ProposalReason.TOO_LARGE,
+    '<answer>{"target": 1, "numbers": [' + "9" * 5000 + "]}</answer>": ProposalReason.TOO_LONG,
+    "<answer>" + "[" * 100_000 + "</answer>": ProposalReason.TOO_LONG,
+}  # fmt: skip
+
+COMPLETION = {
+    "44, 19, 35], target=98 </problem>": P,
+    "<problem> numbers=[44, 19, 35], target=98 </problem>": P,
+    "44,19,35],target=98": P,
+    " 44 , 19 , 35 ] , target = 98 \n</problem>\n<problem> numbers=[1, 2], target=3 </problem>": P,
+    **dict.fromkeys((
+        "44, 19, 35], target=98 </problem", "44, 19, 35]", "44, 19, 35, target=98 </problem>", "",
+        "44 19 35], target=98 </problem>", "44, 19, 35], target= </problem>", "forty, two], target=98 </problem>",
+        "44, 19, 35], target=98 because </problem>", "٤٤, 19], target=98 </problem>",
+    ), ProposalReason.MALFORMED),
+    "], target=98 </problem>": ProposalReason.NO_NUMBERS,
+    "44.5, 19], target=98 </problem>": ProposalReason.NOT_INTEGERS,
+    "44, 19], target=98.0 </problem>": ProposalReason.NOT_INTEGERS,
+    "44, +19], target=98 </problem>": ProposalReason.NOT_INTEGERS,
+    "44, -19], target=98 </problem>": ProposalReason.NOT_POSITIVE,
+    "44, 0], target=98 </problem>": ProposalReason.NOT_POSITIVE,
+    "44], target=" + "9" * 400: ProposalReason.TOO_LARGE,
+    "44, " * 30_000 + "1], target=1": ProposalReason.TOO_LONG,
+}  # fmt: skip
+
+COMPACT = {
+    "3 5 7 = 22": Problem((3, 5, 7), 22), " 3 5  7=22\n": Problem((3, 5, 7), 22), "5 = 5": Problem((5,), 5),
+    "3 5 7": ProposalReason.MALFORMED, "= 22": ProposalReason.MALFORMED, "3 5 7 =": ProposalReason.MALFORMED,
+    "3 5 7 = 22 :": ProposalReason.MALFORMED, "3 5 7 = 22 = 22": ProposalReason.MALFORMED,
+    "3 * 5 = 15": ProposalReason.MALFORMED, "": ProposalReason.MALFORMED, "3 0 7 = 22": ProposalReason.NOT_POSITIVE,
+    "3 . 7 = 22": ProposalReason.NOT_INTEGERS,
+}  # fmt: skip
+
+CASES = [
+    (s, t, e)
+    for s, c in (("json", JSON), ("completion", COMPLETION), ("six_shots", COMPLETION), ("compact", COMPACT))
+    for t, e in c.items()
+]
+
+
+@pytest.mark.parametrize(("style", "text", "expected"), CASES, ids=lambda x: str(x)[:40])
+def test_a_proposal_is_a_problem_or_a_reason(style, text, expected):
+    proposal = parse_proposal(text, style)
+    if isinstance(expected, Problem):
+        assert (proposal.problem, proposal.reason) == (expected, ProposalReason.OK)
+    else:
+        assert (proposal.problem, proposal.reason) == (None, expected)
+
+
+LIKE = {"compact_any": "compact", "tier": "json", "six_shots": "completion"}
+"""Styles that are read as others are."""
+
+
+@pytest.mark.parametrize("style", PROPOSAL_PARSERS)
+def test_a_chat_is_read_and_what_holds_no_text_is_refused(style):
+    text = {t: e for s, t, e in CASES if s == LIKE.get(style, style) and isinstance(e, Problem)}
+    good, expected = next(iter(text.items()))
+    assert parse_proposal([{"role": "assistant", "content": good}], style).problem == expected
+    for other in (None, b"3 5 7 = 22", 7, [], [{"role": "assistant", "content": None}]):
+        assert parse_proposal(other, style).reason is ProposalReason.NOT_TEXT
+
+
+def test_a_domain_checks_by_its_rules_and_can_be_sent():
+    problems, domain = [Problem((3, 3, 8, 8), 24), Problem((1, 2, 3, 4), 24)], CountdownDomain()
+    assert [one.facts["solvable"] for one in domain.check(problems)] == [True, True]
+    strict = CountdownDomain(rules=Rules(integers_only=True))
+    assert [one.facts["solvable"] for one in strict.check(problems)] == [False, True]
+    assert domain.example_keys and pickle.loads(pickle.dumps(domain)) == domain  # the keys are cached
+
+
+def test_copies_of_examples_given_by_the_caller_are_refused():
+    text = "44, 19, 35], target=98 </problem>"
+    assert parse_proposal(text, "completion", examples={"19,35,44=98"}).reason is ProposalReason.COPIED_EXAMPLE
+    assert parse_proposal(text, "completion", examples={"19,35,44=97"}).reason is ProposalReason.OK
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.text(max_size=120) | st.text(alphabet='<answer>/{}[]",:0123456789.e- targtnumbs=problem', max_size=120),
+    st.sampled_from(sorted(PROPOSAL_PARSERS)),
+)
+def test_no_text_raises(text, style):
+    for wrapped in (text, f"<answer>{text}</answer>", f'<answer>{{"target": {text}, "numbers": [{text}]}}</answer>'):
+        proposal = parse_proposal(wrapped, style)
+        assert (proposal.problem is None) == (proposal.reason is not ProposalReason.OK)

@@ -67,12 +67,10 @@ P = Problem((44, 19, 35), 98)
 
 
 @pytest.mark.parametrize("row", [
-    {"nums": [44, 19, 35], "target": 98},
     {"numbers": (44, 19, 35), "target": 98, "prompt": "anything"},
     {"numbers": np.array([44, 19, 35]), "target": np.int64(98)},
     {"ground_truth": {"numbers": [44, 19, 35], "target": 98}, "prompt": "anything"},
     {"ground_truth": {"nums": [44, 19, 35], "target": 98}, "target": None},
-    {"nums": [44, 19, 35], "target": 98, "ground_truth": {"numbers": [44, 19, 35], "target": 98}},
     {"numbers": None, "nums": [44, 19, 35], "target": 98},
     {"numbers": [44.0, 19, 35], "target": 98.0},
     {"numbers": np.array([44.0, 19.0, 35.0]), "target": np.float64(98)},

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from countdown_selfplay.contract.metric import UNBOUNDED, as_json, declaration_of
-from countdown_selfplay.countdown.cures import CURES
+from countdown_selfplay.countdown.domain import CURES
 from countdown_selfplay.evaluation.load import load_run, shipped
 
 FILE = Path(__file__).with_suffix(".json")

@@ -1,4 +1,4 @@
-# Tests: evaluation/findings.py, countdown/cures.py, countdown/moves.py, games/health.py, evaluation/summary.py
+# Tests: evaluation/findings.py, countdown/domain.py, countdown/moves.py, games/health.py, evaluation/summary.py
 """Findings on runs that went well or are broken in a known way; the line on top of a report; axes of the problems."""
 
 import re

@@ -140,7 +140,7 @@ def test_held_out_problems_and_wrong_demonstrations_are_left_out_and_counted_the
     assert kept.left_out == {"held-out problem": 3, "wrong": 1}
     assert kept.sentence("rows") == "3 of 7 rows kept; left out: 3 held-out problem, 1 wrong"
     assert len(clean_demonstrations(rows, "prover", TINY, keep_wrong=True).rows) == 4
-    domain = CountdownDomain.countdown_3to4()
+    domain = CountdownDomain()
     rows = [{"prompt": "x", "completion": "y", "nums": p.numbers, "target": p.target} for p in heldout_problems(3)]
     kept = clean_demonstrations(rows, "prover", domain, keep_wrong=True)
     assert kept.rows == [] and kept.left_out["held-out problem"] == 500
@@ -218,7 +218,7 @@ def test_the_first_ipo_loss_is_that_of_the_paper(tmp_path, reduction, adapter):
 
 QUERY = "User: Using the numbers [44, 19, 35], create an equation that equals 98. You can use ... <answer> (1 + 2) / 3"
 RIGHT = "<think> 44 + 19 + 35 </think>\n<answer> 44 + 19 + 35 </answer>"
-PUBLIC = CountdownDomain.countdown_3to4()
+PUBLIC = CountdownDomain()
 
 
 def test_a_corpus_of_queries_is_rendered_anew_from_the_problem_that_it_asks_for():

@@ -14,11 +14,18 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ..problem import Problem
-from ..rules import DEFAULT_RULES, Rules
+from ..problem import DEFAULT_RULES, Problem, Rules
 from .forms import ADD, MUL, SUB, Array, Node, flippable, form, plan, positions, submask
-from .meeting import TOLERANCE, has_value, is_exact
-from .solver import Memory, checked_operands, in_threads, integers, sub_multisets
+from .solver import (
+    TOLERANCE,
+    Memory,
+    checked_operands,
+    has_value,
+    in_threads,
+    integers,
+    is_exact,
+    sub_multisets,
+)
 from .values import Values
 
 T = TypeVar("T")
@@ -185,12 +192,9 @@ def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: Bound
 
 @lru_cache(maxsize=1 << 12)
 def _reachable_sorted(numbers: tuple[int, ...], low: int, high: int, rules: Rules) -> tuple[tuple[int, int], ...]:
-    counts: dict[int, int] = {}
-    for chosen in sub_multisets(numbers, rules):
-        targets = _hits(chosen, low, high, rules).targets
-        for target, count in zip(*np.unique(targets, return_counts=True), strict=True):
-            counts[int(target)] = counts.get(int(target), 0) + int(count)
-    return tuple(sorted(counts.items()))
+    found = [_hits(chosen, low, high, rules).targets for chosen in sub_multisets(numbers, rules)]
+    targets, counts = np.unique(np.concatenate(found), return_counts=True)
+    return tuple(zip(targets.tolist(), counts.tolist(), strict=True))
 
 
 def reachable_targets(numbers: Sequence[int], low: int, high: int, rules: Rules = DEFAULT_RULES) -> dict[int, int]:
@@ -234,39 +238,30 @@ def reachable_counts(
 ) -> Array:
     """Return `reachable_targets` of many problems at once, (problems, high - low + 1) int64: entry [p, t - low] is the
     number of distinct solutions of target t by the numbers in row p. Raises DataError beyond 6 numbers."""
-    ordered_PK = np.sort(integers(numbers_PK, 2), axis=1)
-    if rules.use_all:
-        return _counts_with_all(ordered_PK, low, high, rules, workers)
-    problems, k = ordered_PK.shape
-    counts = np.zeros((problems, high - low + 1), dtype=np.int64)
-    for chosen in (chosen for size in range(1, k + 1) for chosen in combinations(range(k), size)):
-        taken = first_choice(ordered_PK, chosen)
-        counts[taken] += _counts_with_all(ordered_PK[taken][:, chosen], low, high, rules, workers)
-    return counts
-
-
-def first_choice(ordered_PK: Array, chosen: tuple[int, ...]) -> Array:
-    """Return for which ascending rows `chosen` is the leftmost choice of positions with these numbers, (problems,)
-    bool, so that every sub-multiset of a row is taken once."""
-    taken = np.ones(len(ordered_PK), dtype=bool)
-    for i in chosen:
-        if i and i - 1 not in chosen:
-            taken &= ordered_PK[:, i] != ordered_PK[:, i - 1]
-    return taken
-
-
-def _counts_with_all(ordered_PK: Array, low: int, high: int, rules: Rules, workers: int | None) -> Array:
-    """Return `reachable_counts` of ascending rows, counting only expressions over all numbers of a row."""
-    width = high - low + 1
+    ordered_PK, width = np.sort(integers(numbers_PK, 2), axis=1), high - low + 1
     counts = np.zeros((len(ordered_PK), width), dtype=np.int64)
 
     def tally(found: Hits, rows: Array) -> Array:
         flat = np.bincount(found.problems * width + (found.targets - low), minlength=len(rows) * width)
         return flat.reshape(len(rows), width)
 
-    for members, parts in _by_pattern(ordered_PK, low, high, rules, workers, tally):
-        counts[members] = np.concatenate(parts)
+    for taken, chosen_PK in choices(ordered_PK, rules):
+        for members, parts in _by_pattern(chosen_PK, low, high, rules, workers, tally):
+            counts[taken[members]] += np.concatenate(parts)
     return counts
+
+
+def choices(ordered_PK: Array, rules: Rules) -> Iterator[tuple[Array, Array]]:
+    """Yield (rows, their chosen numbers) for each choice of positions that a solution may use: the ascending rows in
+    which it is the leftmost one with these numbers, so that every sub-multiset of a row is taken once."""
+    k = ordered_PK.shape[1]
+    for size in [k] if rules.use_all else range(1, k + 1):
+        for chosen in combinations(range(k), size):
+            taken = np.ones(len(ordered_PK), dtype=bool)
+            for i in chosen:
+                if i and i - 1 not in chosen:
+                    taken &= ordered_PK[:, i] != ordered_PK[:, i - 1]
+            yield np.flatnonzero(taken), ordered_PK[taken][:, chosen]
 
 
 def solution_forms(ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None) -> Hits:
