@@ -78,11 +78,6 @@ def help_of(field: dataclasses.Field[Any]) -> Help:
     return help if isinstance(help, Help) else Help()
 
 
-def free_names(settings: type) -> set[str]:
-    """Return the fields that a resume may change."""
-    return {f.name for f in dataclasses.fields(settings) if help_of(f).free}
-
-
 def is_number(value: object) -> TypeGuard[float]:
     """Return whether `value` is a finite real number: no bool, NaN or infinity. NumPy scalars are recognized by
     `dtype`, since this module loads without NumPy."""

@@ -1,4 +1,4 @@
-# Tests: cli/main.py, cli/options.py, cli/plain.py, data/yaml_file.py
+# Tests: cli/main.py, cli/options.py, cli/plain.py, config/recipes.py
 """Whatever a user gets wrong is one sentence and exit code 2, in every command; what is a bug keeps its traceback."""
 
 import errno

@@ -53,7 +53,7 @@ class Trainer(Command):
     @property
     def models(self) -> tuple[str, ...]:
         """Dataclasses of the options, as module:name."""
-        countdown = ("countdown_selfplay.config.countdown_fields:CountdownArguments",) * (self.kind == "joint")
+        countdown = ("countdown_selfplay.config.fields:CountdownArguments",) * (self.kind == "joint")
         return (*self.settings, "trl:ModelConfig", *countdown)
 
 

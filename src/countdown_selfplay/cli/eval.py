@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, get_args
 
 from ..asking import DEFAULTS
-from ..config.sources import underscored
+from ..config.recipes import underscored
 from ..contract.domain import in_moves
 from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
 from ..domains import asked_of

@@ -72,7 +72,7 @@ def run(argv: list[str]) -> int:
 
 def _train(name: str, argv: list[str]) -> int:
     """Run the checks that need no torch, then relaunch under accelerate or run the command in this process."""
-    from ..config.sources import flags_of, underscored
+    from ..config.recipes import flags_of, underscored
     from .help import help_text
     from .launch import LAUNCHED, launch, split_launch_options
     from .sources import HELP_FLAGS, check_early
@@ -107,7 +107,7 @@ def _train(name: str, argv: list[str]) -> int:
 
 def resolved(name: str, argv: list[str]) -> tuple[str, list[str]]:
     """Return the key of a command in TRAINERS and its arguments: `cdg` has a row for each value of --training."""
-    from ..config.sources import flags_of, without
+    from ..config.recipes import flags_of, without
 
     if name != "cdg":
         return name, argv

@@ -8,9 +8,9 @@ from typing import Any
 
 from trl import ModelConfig
 
-from ..config.sources import underscored
+from ..config.recipes import underscored
 from ..distributed.launch import refuse_lone_process
-from ..parser import SelfPlayParser, converter
+from ..parser import SelfPlayParser
 from .commands import TRAINERS
 from .help import SECTIONS, Option
 from .sources import sources_of
@@ -31,7 +31,9 @@ class OptionParser(SelfPlayParser):
             Option(
                 name,
                 self.section_of(name),
-                {"string_to_bool": "bool", "int": "int", "float": "float"}.get(converter(action), "text"),
+                {"string_to_bool": "bool", "int": "int", "float": "float"}.get(
+                    getattr(action.type, "__name__", ""), "text"
+                ),
                 action.nargs,
                 tuple(str(choice) for choice in action.choices or ()),
                 getattr(action.default, "value", action.default),
@@ -55,7 +57,7 @@ def parse_options(command: str, argv: list[str]) -> tuple[Any, Any, ModelConfig]
     parser = OptionParser(command)
     refuse_lone_process()
     sources = sources_of(command, argv)
-    sources.check_names(parser.fields)
+    sources.check_names(parser.fields, parser.how.elsewhere)
     settings = parser.settings(sources)
     planned = _set_aside(settings)
     script, training, model, *_ = parser.built(settings)

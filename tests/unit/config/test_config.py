@@ -1,4 +1,4 @@
-# Tests: config/run_rules.py, config/settled.py, config/fields.py, config/countdown_fields.py, config/joint.py
+# Tests: config/rules.py, config/inherited.py, config/fields.py, config/joint.py
 """Every cross-field rule: the message names field, value, rule and cure, before any model is loaded."""
 
 import copy
@@ -10,9 +10,9 @@ import pytest
 from tests.joint_config import joint_config
 
 from countdown_selfplay import JointConjecturerProverTrainer
-from countdown_selfplay.config.countdown_fields import EvaluationFields
+from countdown_selfplay.config.fields import EvaluationFields
+from countdown_selfplay.config.inherited import check_output
 from countdown_selfplay.config.role_rules import check_tokens
-from countdown_selfplay.config.run_rules import check_output
 from countdown_selfplay.config.script import EvaluationArguments
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation.setting import PRESETS, TRAINING, preset

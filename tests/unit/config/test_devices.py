@@ -1,4 +1,4 @@
-# Tests: config/settled.py, config/generation_rules.py
+# Tests: config/inherited.py, config/part_rules.py
 """Several GPUs that one process sees, without a GPU: Trainer counts them by `torch.cuda.device_count`."""
 
 import pytest

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from countdown_selfplay.config.countdown_fields import CountdownFields
+from countdown_selfplay.config.fields import CountdownFields
 from countdown_selfplay.contract.domain import BaseDomain, in_moves
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Reason, Rules
 from countdown_selfplay.countdown.verifier import MoveReason, Verdict
