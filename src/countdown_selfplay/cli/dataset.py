@@ -134,29 +134,27 @@ class Condition:
 
 def options_of(argv: list[str]) -> argparse.Namespace:
     """Parse the command line."""
-    parser = parser_of("dataset", EPILOG)
-    spec = ProblemSpec()
-    parser.add_argument("out", help="the file to write, .jsonl or .parquet")
-    parser.add_argument("--count", type=int, required=True, metavar="N", help="how many problems")
-    parser.add_argument(
-        "--schema", choices=sorted([*ROW_SCHEMAS, MOVES_SCHEMA]), default="nums", help="columns, see below"
-    )
+    parser, spec = parser_of("dataset", EPILOG), ProblemSpec()
+    add = parser.add_argument
+    add("out", help="the file to write, .jsonl or .parquet")
+    add("--count", type=int, required=True, metavar="N", help="how many problems")
+    add("--schema", choices=sorted([*ROW_SCHEMAS, MOVES_SCHEMA]), default="nums", help="columns, see below")
     add_options(parser, seed="the same seed gives the same file (0)")
-    parser.add_argument("--split", choices=("train", "heldout"), default="train", help="side of the split (train)")
-    parser.add_argument("--operands", type=int, nargs="+", default=list(spec.operands), metavar="K",
-                        help="operand counts; one given twice comes twice as often (3 4)")  # fmt: skip
+    add("--split", choices=("train", "heldout"), default="train", help="side of the split (train)")
+    often = "operand counts; one given twice comes twice as often (3 4)"
+    add("--operands", type=int, nargs="+", default=list(spec.operands), metavar="K", help=often)
     usual = {**vars(spec), "value_high": VALUE_HIGH}
     for name in ("number_low", "number_high", "target_low", "target_high", "value_high"):
-        parser.add_argument(f"--{name}", type=int, default=usual[name], metavar="N")
-    parser.add_argument("--min_solutions", type=int, metavar="N", help="least number of distinct solutions")
-    parser.add_argument("--max_solutions", type=int, metavar="N", help="greatest number of distinct solutions")
-    parser.add_argument("--needs", nargs="+", choices=("+", "-", "*", "/"), metavar="OP",
-                        help="operators (+ - * /) that every solution must use; a / (b / c) is a * c / b")  # fmt: skip
-    parser.add_argument("--exclude", nargs="+", default=[], metavar="FILE",
-                        help="leave out the problems of these files (heldout-v1: the frozen set)")  # fmt: skip
-    parser.add_argument("--prover_prompt", choices=sorted(PROVER_PROMPTS),
-                        help="how a problem is put (countdown_3to4, or as in the run of --hard_for)")  # fmt: skip
-    parser.add_argument("--conjecturer_prompt", choices=sorted(CONJECTURER_PROMPTS), default="completion")
+        add(f"--{name}", type=int, default=usual[name], metavar="N")
+    add("--min_solutions", type=int, metavar="N", help="least number of distinct solutions")
+    add("--max_solutions", type=int, metavar="N", help="greatest number of distinct solutions")
+    operators = "operators (+ - * /) that every solution must use; a / (b / c) is a * c / b"
+    add("--needs", nargs="+", choices=("+", "-", "*", "/"), metavar="OP", help=operators)
+    left_out = "leave out the problems of these files (heldout-v1: the frozen set)"
+    add("--exclude", nargs="+", default=[], metavar="FILE", help=left_out)
+    put = "how a problem is put (countdown_3to4, or as in the run of --hard_for)"
+    add("--prover_prompt", choices=sorted(PROVER_PROMPTS), help=put)
+    add("--conjecturer_prompt", choices=sorted(CONJECTURER_PROMPTS), default="completion")
     add_hard_options(parser)
     add_rule_options(parser, answers=False)
     return parser.parse_args(argv)

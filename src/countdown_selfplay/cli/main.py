@@ -28,7 +28,8 @@ PROG = "countdown-selfplay"
 
 def usage() -> str:
     """Return the text of `--help`: one line per command."""
-    rows = {name: f"{COMMANDS[name].help}{_needs(COMMANDS[name].module)}" for name in NAMES}
+    absent = {name: absent_package(COMMANDS[name].module) for name in NAMES}
+    rows = {name: COMMANDS[name].help + (f" (needs {absent[name]})" if absent[name] else "") for name in NAMES}
     width = max(map(len, rows))
     trainers = ", ".join(sorted({*TRAINERS} - {ONLINE}))
     commands = "\n".join(f"  {name:<{width}}  {text}" for name, text in rows.items())
@@ -42,12 +43,6 @@ def usage() -> str:
         "  --num_processes N                 relaunch in N processes; also --num_machines, --machine_rank,\n"
         "                                    --main_process_ip and --main_process_port, as in `accelerate launch`"
     )
-
-
-def _needs(module: str) -> str:
-    """Return a remark for a command whose package is not installed, else ""."""
-    package = absent_package(module)
-    return "" if package is None else f" (needs {package})"
 
 
 def run(argv: list[str]) -> int:
