@@ -13,12 +13,12 @@ from trl import GRPOConfig
 from ..errors import ConfigError
 from ..games import GAMES, BaseGame, Game, check_game, game_class
 from ..games.settings import Settings
-from ..options import built, json_object, option
+from ..options import check_options, hints_of, json_object, option, typed
 from ..registry import nearest
 from . import rules
 from .fields import CountdownArguments, CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields
 from .inherited import Settled, check_numbers
-from .recipes import GAME, check_names, recipe_fields
+from .recipes import COUNTDOWN, GAME, check_names, recipe_fields
 from .roles import (
     FIELDS,
     FLAT,
@@ -243,16 +243,13 @@ class JointSelfPlayConfig(
         if weights is None:
             values["beta"] = 0.0
         values |= {"weights": weights, "each": None, "stop": None if values["stop"] is None else tuple(values["stop"])}
+        alike = ("entropy_coef_delta", "entropy_coef_min", "entropy_coef_max", "kl_in", "overlong_on")
         return Role(
             **values,
+            **{name: getattr(self, name) for name in alike},
             role=player,
             kind=kind,
-            entropy_coef_delta=self.entropy_coef_delta,
-            entropy_coef_min=self.entropy_coef_min,
-            entropy_coef_max=self.entropy_coef_max,
-            kl_in=self.kl_in,
             soft_overlong=self.soft_overlong if self.overlong == "replace" and kind in FLAT else 0.0,
-            overlong_on=self.overlong_on,
             sampler_correction=self.vllm_importance_sampling_correction,
             sampler_correction_mode=self.correction_mode,
             sampler_correction_min=self.vllm_importance_sampling_clip_min,
@@ -322,7 +319,14 @@ class JointSelfPlayConfig(
     def countdown(self) -> CountdownArguments:
         """Arguments of Countdown (`domain_kwargs`) as a dataclass."""
         given = json_object("domain_kwargs", self.domain_kwargs, '{"operands": [3, 4]}')
-        return built(CountdownArguments, given, "domain_kwargs")
+        for name in given:
+            if name not in COUNTDOWN:
+                known = nearest(name, sorted(COUNTDOWN))
+                raise ConfigError(f"`domain_kwargs` has {name}, which is not one of its settings.{known}")
+        hints = hints_of(CountdownArguments)
+        made = CountdownArguments(**{name: typed(name, hints[name], value) for name, value in given.items()})
+        check_options(made)
+        return made
 
     @property
     def describes_domain(self) -> bool:
