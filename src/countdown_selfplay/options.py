@@ -117,8 +117,9 @@ def hints_of(settings: Any) -> dict[str, Any]:
 def check_options(settings: Any) -> None:
     """Raise ConfigError for the first field of the dataclass `settings` whose number is out of range or whose value is
     none of its choices."""
+    declared: Any = type(settings)
     for field in dataclasses.fields(settings):
-        value, hint = getattr(settings, field.name, None), hints_of(type(settings)).get(field.name)
+        value, hint = getattr(settings, field.name, None), hints_of(declared).get(field.name)
         help_of(field).range.check(field.name, value)
         if get_origin(hint) is Literal and value not in get_args(hint):
             allowed = [str(choice) for choice in get_args(hint)]

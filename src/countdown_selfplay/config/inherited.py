@@ -52,11 +52,12 @@ _OBJECTS = (
 def check_numbers(config: Any) -> None:
     """Convert fields of the dataclass `config` to their types. Raises ConfigError for a wrong type, a number out of
     range, text that is no JSON object where one is expected, and 0 for max_steps, save_steps or eval_steps in use."""
+    declared: Any = type(config)
     for field in dataclasses.fields(config):
         value = getattr(config, field.name, None)
         is_ours = isinstance(field.metadata.get("help"), Help)  # made by `option`
         if is_ours or ("help" in field.metadata and field.type == "int" and hasattr(config, field.name)):
-            value = typed(field.name, hints_of(type(config))[field.name] if is_ours else int, value)
+            value = typed(field.name, hints_of(declared)[field.name] if is_ours else int, value)
             setattr(config, field.name, value)
         if field.name in _OBJECTS and isinstance(value, str):
             json_object(field.name, value)
