@@ -11,7 +11,7 @@ from peft import AdaLoraConfig, IA3Config, LoHaConfig, LoraConfig, PromptTuningC
 
 from countdown_selfplay.asking import check_generation_kwargs, check_token_ids, generation_settings
 from countdown_selfplay.chat_templates import ready
-from countdown_selfplay.cli.help_part import print_parts
+from countdown_selfplay.cli.help import print_parts
 from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import BaseGuide, Outcome, Proposal
 from countdown_selfplay.contract.round import Rollout

@@ -68,14 +68,12 @@ def run(argv: list[str]) -> int:
 def _train(name: str, argv: list[str]) -> int:
     """Run the checks that need no torch, then relaunch under accelerate or run the command in this process."""
     from ..config.recipes import flags_of, underscored
-    from .help import help_text
+    from .help import help_text, print_parts
     from .launch import LAUNCHED, launch, split_launch_options
     from .sources import HELP_FLAGS, check_early
 
     argv = [underscored(argument) for argument in argv]
     if "--help_part" in argv:
-        from .help_part import print_parts
-
         kind, part, *_ = [*flags_of(argv)["help_part"], "", ""]
         print_parts(kind, part or None)
         return 0
