@@ -59,16 +59,10 @@ def parse_options(command: str, argv: list[str]) -> tuple[Any, Any, ModelConfig]
     sources = sources_of(command, argv)
     sources.check_names(parser.fields, parser.how.elsewhere)
     settings = parser.settings(sources)
-    planned = _set_aside(settings)
+    planned = {}
+    if settings.get("dry_run"):  # bf16 is refused without a GPU, and the plan may be for a machine that has one
+        planned = {name: settings.pop(name) for name in ("bf16", "bf16_full_eval") if settings.get(name)}
     script, training, model, *_ = parser.built(settings)
     for name, value in planned.items():
         setattr(training, name, value)
     return script, training, model
-
-
-def _set_aside(settings: dict[str, Any]) -> dict[str, Any]:
-    """Remove the bf16 settings of a dry run and return them: TrainingArguments refuses bf16 without a GPU, and the
-    plan may be for a machine that has one."""
-    if not settings.get("dry_run"):
-        return {}
-    return {name: settings.pop(name) for name in ("bf16", "bf16_full_eval") if settings.get(name)}

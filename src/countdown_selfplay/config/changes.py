@@ -156,7 +156,7 @@ def changed_settings(
     changed = {
         name: [there, now[name]]
         for name, there in saved.items()
-        if name in now and _differ(there, now[name]) and not _grows(name, there, now[name])
+        if name in now and _differ(there, now[name]) and not (name in _UPWARD and 0 < there <= now[name])
     }
     allowed = set(allowed)
     refused = [name for name in changed if plain_name(name) in NEVER or not {name, plain_name(name)} & allowed]
@@ -189,10 +189,6 @@ def _differ(there: Any, here: Any) -> bool:
         if one_class or there.keys() == here.keys():
             return any(_differ(there[name], here[name]) for name in there.keys() & here.keys())
     return bool(there != here)
-
-
-def _grows(name: str, there: Any, here: Any) -> bool:
-    return name in _UPWARD and there > 0 and here >= there
 
 
 def _apart(pair: list[Any]) -> tuple[Any, Any]:
