@@ -59,7 +59,7 @@ def parse_options(command: str, argv: list[str]) -> tuple[Any, Any, ModelConfig]
     sources = sources_of(command, argv)
     sources.check_names(parser.fields, parser.how.elsewhere)
     settings = parser.settings(sources)
-    planned = {}
+    planned: dict[str, Any] = {}
     if settings.get("dry_run"):  # bf16 is refused without a GPU, and the plan may be for a machine that has one
         planned = {name: settings.pop(name) for name in ("bf16", "bf16_full_eval") if settings.get(name)}
     script, training, model, *_ = parser.built(settings)
