@@ -33,8 +33,7 @@ from countdown_selfplay.cli.commands import TRAINERS
 from countdown_selfplay.cli.help import help_text
 from countdown_selfplay.cli.main import as_program, program, resolved
 from countdown_selfplay.cli.sources import HELP_FLAGS, check_early
-from countdown_selfplay.config.recipes import recipes
-from countdown_selfplay.config.sources import underscored
+from countdown_selfplay.config.recipes import recipes, underscored
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.data.run_files import append_lines, read_lines
 from countdown_selfplay.errors import DataError

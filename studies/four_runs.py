@@ -16,7 +16,7 @@ import json
 from pathlib import Path
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.config.recipes import recipes, written
+from countdown_selfplay.config.recipes import read_settings, recipes
 from countdown_selfplay.lab.compare import aligned_arms, load_arms, write_counts
 from countdown_selfplay.lab.report import write_report
 
@@ -68,7 +68,7 @@ def mixed(mixes: list[float]) -> dict[str, tuple[str, str, list[str]]]:
 
 
 def hastened(times: list[float]) -> dict[str, tuple[str, str, list[str]]]:
-    own = float(written(recipes()[f"tiny/{CONSERVATIVE}"])["conjecturer_learning_rate"])
+    own = float(read_settings(recipes()[f"tiny/{CONSERVATIVE}"])["conjecturer_learning_rate"])
     return {f"rate-{x:g}": ("joint", CONSERVATIVE, ["--conjecturer_learning_rate", f"{own * x:g}"]) for x in times}
 
 

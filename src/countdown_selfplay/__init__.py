@@ -13,7 +13,7 @@ from .packages import CALLED, absent_names, attribute_of
 __version__ = "0.1.0"
 
 _LAZY = {
-    "CountdownArguments": "countdown_selfplay.config.countdown_fields",
+    "CountdownArguments": "countdown_selfplay.config.fields",
     "DataArguments": "countdown_selfplay.config.script",
     "JointConjecturerProverTrainer": "countdown_selfplay.training.trainer",
     "JointSelfPlayConfig": "countdown_selfplay.config",
@@ -44,7 +44,7 @@ __all__[:] = [name for name in __all__ if name not in absent_names(CALLED)]
 
 if TYPE_CHECKING:
     from .config import JointSelfPlayConfig
-    from .config.countdown_fields import CountdownArguments
+    from .config.fields import CountdownArguments
     from .config.script import DataArguments
     from .data.files import data_sets
     from .evaluation.findings import summary

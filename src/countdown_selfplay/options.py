@@ -9,12 +9,11 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import UnionType
-from typing import Any, Literal, TypeGuard, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeGuard, Union, cast, get_args, get_origin, get_type_hints
 
 from .errors import ConfigError
-from .registry import described, fits, nearest, suggestion
+from .registry import described, fits, suggestion
 
-T = TypeVar("T")
 INF = math.inf
 UNSET: Any = dataclasses.MISSING
 
@@ -78,11 +77,6 @@ def help_of(field: dataclasses.Field[Any]) -> Help:
     return help if isinstance(help, Help) else Help()
 
 
-def free_names(settings: type) -> set[str]:
-    """Return the fields that a resume may change."""
-    return {f.name for f in dataclasses.fields(settings) if help_of(f).free}
-
-
 def is_number(value: object) -> TypeGuard[float]:
     """Return whether `value` is a finite real number: no bool, NaN or infinity. NumPy scalars are recognized by
     `dtype`, since this module loads without NumPy."""
@@ -120,32 +114,18 @@ def hints_of(settings: Any) -> dict[str, Any]:
     return get_type_hints(settings)
 
 
-def check_options(settings: Any, prefix: str = "") -> None:
+def check_options(settings: Any) -> None:
     """Raise ConfigError for the first field of the dataclass `settings` whose number is out of range or whose value is
-    none of its choices. prefix: text before the field's name in the message, such as guard_."""
+    none of its choices."""
     declared: Any = type(settings)
     for field in dataclasses.fields(settings):
         value, hint = getattr(settings, field.name, None), hints_of(declared).get(field.name)
-        help_of(field).range.check(f"{prefix}{field.name}", value)
+        help_of(field).range.check(field.name, value)
         if get_origin(hint) is Literal and value not in get_args(hint):
             allowed = [str(choice) for choice in get_args(hint)]
             raise ConfigError(
-                f"`{prefix}{field.name}` ({value!r}) must be one of {', '.join(allowed)}."
-                f"{suggestion(str(value), allowed)}"
+                f"`{field.name}` ({value!r}) must be one of {', '.join(allowed)}.{suggestion(str(value), allowed)}"
             )
-
-
-def built(settings: type[T], given: Mapping[str, Any], mapping: str, prefix: str = "") -> T:
-    """Build the dataclass `settings` from `given`, the value of the field `mapping`; convert each entry to its type.
-    Raises ConfigError for an entry that is not a field, has another type or is out of range."""
-    declared: Any = settings
-    known = [f.name for f in dataclasses.fields(declared) if "help" in f.metadata]
-    for name in given:
-        if name not in known:
-            raise ConfigError(f"`{mapping}` has {name}, which is not one of its settings.{nearest(name, known)}")
-    made = settings(**{n: typed(f"{prefix}{n}", hints_of(declared)[n], v) for n, v in given.items()})
-    check_options(made, prefix)
-    return made
 
 
 def typed(name: str, hint: Any, value: Any) -> Any:

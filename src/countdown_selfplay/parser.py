@@ -10,13 +10,11 @@ from dataclasses import fields
 from types import NoneType
 from typing import Any, NoReturn
 
-from transformers import TrainingArguments
 from trl import ModelConfig, TrlParser
 
-from .config.countdown_fields import CountdownArguments
+from .config.fields import CountdownArguments
 from .config.joint import JointSelfPlayConfig
-from .config.recipes import COUNTDOWN, as_fields, over
-from .config.sources import Sources, read_sources
+from .config.recipes import COUNTDOWN, Sources, as_fields, over, read_sources
 from .distributed.launch import refuse_lone_process
 from .errors import ConfigError, CountdownSelfPlayError
 from .options import hints_of, typed
@@ -84,11 +82,6 @@ class SelfPlayParser(TrlParser):
             )
         return merged if sources.recipe is None else {**merged, "recipe": sources.recipe}
 
-    @property
-    def training(self) -> Any:
-        """Class of the trainer's config (TrainingArguments) among the dataclasses; without one, the first."""
-        return next((one for one in self.types if issubclass(one, TrainingArguments)), self.types[0])
-
     def built(self, settings: Mapping[str, Any]) -> tuple[Any, ...]:
         """Build the dataclasses from their parts of the settings. The adapter's dropout defaults to 0 rather than
         TRL's .05, which would make the trained policy differ from the sampled one."""
@@ -99,11 +92,12 @@ class SelfPlayParser(TrlParser):
             raise
         except ValueError as error:  # TrainingArguments and TRL's configs check their own fields with it
             raise ConfigError(f"Transformers or TRL refuses these settings: {error}") from error
-        training, model = (instances.get(one) for one in (self.training, ModelConfig))
+        training = next((one for one in instances.values() if isinstance(one, JointSelfPlayConfig)), None)
+        model = instances.get(ModelConfig)
         if model is not None:
             refuse_unread(model, settings)
-        if model is not None and isinstance(training, JointSelfPlayConfig):
-            training.model_init_kwargs = model_arguments(model, training)
+            if training is not None:
+                training.model_init_kwargs = model_arguments(model, training)
         return tuple(instances.values())
 
     def _built(self, model: Any, settings: Mapping[str, Any]) -> Any:
@@ -131,11 +125,6 @@ class SelfPlayParser(TrlParser):
         close = suggestion(str(chosen), listed)
         shown = ", ".join(listed) if len(listed) <= _FEW or not close else f"{len(listed)} values"
         raise ConfigError(f"`{name}` ({value}) must be one of {shown}.{close}")
-
-
-def converter(action: argparse.Action) -> str:
-    """Return the name of the function by which argparse converts a word."""
-    return getattr(action.type, "__name__", "str")
 
 
 def refuse_unread(model: ModelConfig, named: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-# Tests: cli/main.py, cli/options.py, cli/plain.py, data/yaml_file.py
+# Tests: cli/main.py, cli/options.py, cli/plain.py, config/recipes.py
 """Whatever a user gets wrong is one sentence and exit code 2, in every command; what is a bug keeps its traceback."""
 
 import errno
@@ -24,6 +24,7 @@ from countdown_selfplay.errors import ConfigError
 from .. import installed
 
 BINARY = bytes(range(128, 256)) * 4
+SHORT = ["--max_steps", "1", "--eval_problems", "0", "--report", "false", "--disable_tqdm", "true"]
 HANDFUL = ["--operands", "2", "--number_high", "3", "--target_low", "1"]
 
 
@@ -73,8 +74,7 @@ def test_wrong_input_is_one_sentence_in_every_command(line, here, capsys, monkey
 def test_an_optimizer_that_cannot_be_made_is_one_sentence(options, here, capsys):
     if options[0] == "--optim" and find_spec("bitsandbytes"):
         pytest.skip("bitsandbytes is installed")
-    short = ["--max_steps", "1", "--eval_problems", "0", "--report", "false", "--disable_tqdm", "true"]
-    assert main(["joint", "--output_dir", "out", *short, *options]) == 2
+    assert main(["joint", "--output_dir", "out", *SHORT, *options]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "cannot be used:" in error
 
@@ -165,9 +165,8 @@ def test_more_problems_than_there_can_be_are_refused_at_once_or_without_a_list_a
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    short = ["--max_steps", "1", "--eval_problems", "0", "--report", "false", "--disable_tqdm", "true"]
     lora = ["--policy_sharing", "lora", "--save_steps", "1"]
-    assert main(["joint", "--output_dir", str(folder), *short, *lora]) == 0
+    assert main(["joint", "--output_dir", str(folder), *SHORT, *lora]) == 0
     return folder
 
 

@@ -28,16 +28,13 @@ def test_json_holds_the_installed_versions(capsys):
     assert info["cores"] >= 1 and info["memory_gib"] > 0 and info["devices"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "cure"),
-    [
-        (None, ""),
-        (RuntimeError("CUDA out of memory. Tried to allocate"), "another: CUDA_VISIBLE_DEVICES=1"),
-        (RuntimeError("Failed to find C compiler. Please specify"), "install gcc and Python's headers"),
-        (RuntimeError("CUDA error: no kernel image is available"), "install the torch that pytorch.org's selector"),
-        (OSError("no such folder"), "the versions are above"),
-    ],
-)
+@pytest.mark.parametrize(("fault", "cure"), [
+    (None, ""),
+    (RuntimeError("CUDA out of memory. Tried to allocate"), "another: CUDA_VISIBLE_DEVICES=1"),
+    (RuntimeError("Failed to find C compiler. Please specify"), "install gcc and Python's headers"),
+    (RuntimeError("CUDA error: no kernel image is available"), "install the torch that pytorch.org's selector"),
+    (OSError("no such folder"), "the versions are above"),
+])  # fmt: skip
 def test_a_round_shows_whether_the_machine_is_ready_and_no_file_of_it_stays(capsys, monkeypatch, fault, cure):
     seen = []
 

@@ -156,9 +156,7 @@ def test_an_evaluation_that_was_killed_ends_with_the_rows_of_a_straight_run(tmp_
 
 def test_every_row_says_what_was_answered_and_the_first_line_in_which_setting(tmp_path, capsys):
     path = tmp_path / "a.jsonl"
-    file = tmp_path / "p.jsonl"
-    rows = [{"nums": [3, 5, 7], "target": 22, "stratum": "easy"}, {"nums": [2, 4], "target": 8, "stratum": "hard"}]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file = write_problems(tmp_path / "p.jsonl", [ROWS[0] | {"stratum": "easy"}, ROWS[2] | {"stratum": "hard"}])
     code, out, _ = evaluate(capsys, "--model", "tiny", "--problems", file, "--samples", 4, "--output", path)
     assert code == 0
     header, *answers = map(json.loads, lines(path))
@@ -166,9 +164,8 @@ def test_every_row_says_what_was_answered_and_the_first_line_in_which_setting(tm
     wanted = {"n": 4, "n_problems": 2, "seed": 0, "temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16}
     assert {name: header[name] for name in wanted} == wanted
     assert {"torch", "transformers", "countdown-selfplay"} <= set(header["versions"])
-    assert [(a["index"], a["sample"]) for a in answers] == [
-        (i, j) for i in (1, 0) for j in range(4)
-    ]  # short ones first
+    order = [(i, j) for i in (1, 0) for j in range(4)]  # short ones first
+    assert [(a["index"], a["sample"]) for a in answers] == order
     assert {a["stratum"] for a in answers if a["problem"] == "2,4=8"} == {"hard"}
     assert all(a["tokens"] >= 1 and isinstance(a["truncated"], bool) and a["reason"] for a in answers)
     for words in ("majority@4", "right format", "truncated", "pass@4, easy", "pass@4, hard", "pass@1, 2 operands"):
@@ -177,22 +174,19 @@ def test_every_row_says_what_was_answered_and_the_first_line_in_which_setting(tm
 
 def test_rows_of_a_problem_do_not_depend_on_the_other_batches(tmp_path, capsys):
     # With one problem per batch, each alone gives the rows that it has among the others.
-    rows = [{"nums": [3, 5, 7], "target": 22}, {"nums": [2, 4], "target": 8}]
     found = []
-    for name, chosen in (("both", rows), ("one", rows[1:])):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in chosen))
-        output = tmp_path / f"{name}-out.jsonl"
-        problems = ["--model", "tiny", "--problems", tmp_path / f"{name}.jsonl"]
-        assert evaluate(capsys, *problems, "--samples", 8, "--batch_size", 8, "--output", output)[0] == 0
+    for name, chosen in (("both", ROWS[::2]), ("one", ROWS[2:])):
+        file, output = write_problems(tmp_path / f"{name}.jsonl", chosen), tmp_path / f"{name}-out.jsonl"
+        asked = ("--model", "tiny", "--problems", file, "--samples", 8, "--batch_size", 8, "--output", output)
+        assert evaluate(capsys, *asked)[0] == 0
         own = [json.loads(line) for line in lines(output)[1:]]
         found.append([row["completion"] for row in own if row["problem"] == "2,4=8"])
     assert len(found[0]) == 8 and found[0] == found[1]
 
 
 def test_the_frozen_set_is_asked_by_name_and_a_file_that_is_no_evaluation_is_kept(tmp_path, capsys):
-    code, out, _ = evaluate(
-        capsys, "--model", "tiny", "--problems", "heldout-v1", "--operands", 3, "--n_problems", 3, "--samples", 2
-    )
+    asked = ("--problems", "heldout-v1", "--operands", 3, "--n_problems", 3, "--samples", 2)
+    code, out, _ = evaluate(capsys, "--model", "tiny", *asked)
     assert code == 0 and "3 problems x 2 answers" in out
     file = tmp_path / "problems.jsonl"
     file.write_text('{"nums": [2, 4], "target": 8}\n')
@@ -241,9 +235,8 @@ def test_equally_many_problems_of_each_rung_are_scored_and_an_interrupted_file_g
 
 
 def test_the_rungs_of_a_file_and_of_the_score_are_chosen(tmp_path, capsys):
-    file, output = tmp_path / "p.jsonl", tmp_path / "eval.json"
-    sets = [[1, 2, 3], [2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 5], [1, 2, 3, 4, 5]]
-    file.write_text("".join(json.dumps({"nums": nums, "target": 5}) + "\n" for nums in sets))
+    sets, output = [[1, 2, 3], [2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 5], [1, 2, 3, 4, 5]], tmp_path / "eval.json"
+    file = write_problems(tmp_path / "p.jsonl", [{"nums": nums, "target": 5} for nums in sets])
     chosen = ("--problems", file, "--rungs", 3, 4, "--problems_per_rung", 1, "--ladder_rungs", 3, 4)
     code, out, _ = evaluate(capsys, "--model", "tiny-ladder", "--samples", 2, "--output", output, *chosen)
     result = json.loads(output.read_text())

@@ -83,15 +83,8 @@ def test_processes_say_an_error_that_all_meet_once_and_one_that_a_single_rank_me
     assert errors.count("countdown-selfplay (rank 1): error: the disk is full.") == 1
 
 
-def test_an_unexpected_error_keeps_its_traceback_and_processes_of_another_launcher_each_say_theirs(
-    monkeypatch, capsys
-):
-    def command(argv: list[str]) -> int:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        main.guarded(command, [])
-    # Nothing tells them of each other: no file of torchrun's.
+def test_processes_of_another_launcher_each_say_their_error(monkeypatch, capsys):
+    """Nothing tells them of each other: no file of torchrun's."""
 
     def command(argv: list[str]) -> int:
         raise DataError("row 1: empty.")
@@ -165,7 +158,7 @@ def test_a_named_config_is_launched_from_the_shipped_folder_and_ones_own_as_it_i
     assert line[4:] == ["--num_processes", "2", "-m", "countdown_selfplay.cli.main", "joint"]
     assert environment == {}
     monkeypatch.setattr(launch, "_accelerators", lambda: 1)
-    with pytest.raises(ConfigError, match=re.escape("`--num_processes` (2) must not exceed the 1 accelerator(s)")):
+    with pytest.raises(ConfigError, match=r"`--num_processes` \(2\) must not exceed the 1 accelerator\(s\)"):
         launch.launch_command("joint", {"num_processes": "2"}, [])
 
 
@@ -195,11 +188,9 @@ def test_accelerators_that_are_not_there_are_named_before_a_process_starts(name,
         launch.launch_command("joint", {"accelerate_config": name, **more}, [])
 
 
-@pytest.mark.parametrize(
-    ("given", "passed"),
-    [([], ["--use_cpu", "true"]), (["--use_cpu"], ["--use_cpu"]), (["--use_cpu=true"], ["--use_cpu=true"])],
-    ids=str,
-)
+@pytest.mark.parametrize(("given", "passed"), [
+    ([], ["--use_cpu", "true"]), (["--use_cpu"], ["--use_cpu"]), (["--use_cpu=true"], ["--use_cpu=true"]),
+], ids=str)  # fmt: skip
 def test_deepspeed_on_a_cpu_is_told_so_by_the_name_of_its_config(given, passed):
     """With `use_cpu` in the file Accelerate would turn DeepSpeed off; without the option each process trains alone."""
     pytest.importorskip("deepspeed")

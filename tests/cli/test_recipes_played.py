@@ -53,13 +53,11 @@ def public(tmp_path_factory):
             for p in generate_problems(400 if split == "train" else 16, DOMAIN.spec, seed=seed, split=split)
         ]
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    asked = [
-        {
-            "query": f"Using the numbers {list(p.numbers)}, create an equation that equals {p.target}.",
-            "completion": "<b>",
-        }
+    queries = [
+        f"Using the numbers {list(p.numbers)}, create an equation that equals {p.target}."
         for p in generate_problems(16, DOMAIN.spec, seed=1)
     ]
+    asked = [{"query": query, "completion": "<b>"} for query in queries]
     preferred = [{"prompt": row["query"], "chosen": row["completion"], "rejected": "?"} for row in asked]
     for name, found in (("sft", asked), ("ipo", preferred)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))

@@ -1,4 +1,4 @@
-# Tests: cli/commands.py, proposers/tiers.py, cli/solve_rates.py, cli/hard_set.py, evaluation/hard.py
+# Tests: cli/commands.py, proposers/tiers.py, cli/solve_rates.py, cli/dataset.py, evaluation/hard.py
 """Commands of systems: `rloo`, `pool`, `symbolic` and `sgs`, their recipes, what they start from, and hard targets."""
 
 import hashlib

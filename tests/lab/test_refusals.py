@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.made_up_runs import write_run
-from tests.refusals.refused import check, params
-from tests.refusals.rows import row
+from tests.refusals.rows import check, params, row
 from tests.rung_domain import Numbered, scripted
 
 from countdown_selfplay import report, summary

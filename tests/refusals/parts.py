@@ -11,7 +11,7 @@ from peft import AdaLoraConfig, IA3Config, LoHaConfig, LoraConfig, PromptTuningC
 
 from countdown_selfplay.asking import check_generation_kwargs, check_token_ids, generation_settings
 from countdown_selfplay.chat_templates import ready
-from countdown_selfplay.cli.help_part import print_parts
+from countdown_selfplay.cli.help import print_parts
 from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import BaseGuide, Outcome, Proposal
 from countdown_selfplay.contract.round import Rollout
@@ -54,7 +54,7 @@ from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.tiny import load_tiny_model
 from countdown_selfplay.training.parts import declared_metrics, guard_of
 from countdown_selfplay.training.round import credit
-from tests.refusals.rows import row
+from tests.refusals.rows import row, rows, rows_of_part
 from tests.refusals.settings import config
 from tests.toy_domain import Sums
 from tests.unit.policies.test_adapters import LORA, TASK
@@ -165,9 +165,8 @@ ROWS = [
     row("=target =within", Problem, (1, 2), 10**10, error=DataError),
     *(row("=list", Problem, numbers, 3, error=DataError) for numbers in ("12", 12, {1: 2})),
     *(row("=1 =integer", Problem, numbers, 3, error=DataError) for numbers in ([[1, 2]], np.array([[1, 2]]))),
-    row("operands=()", ProblemSpec, operands=()),
+    *rows(ProblemSpec, operands=(), number_low=0),
     row("operands=(0,)", ProblemSpec, operands=(0,)),
-    row("number_low=0", ProblemSpec, number_low=0),
     row("number_low=9 number_high=8", ProblemSpec, number_low=9, number_high=8),
     row("target_low=9 target_high=8", ProblemSpec, target_low=9, target_high=8),
     *(row(f"=3 =column ='{column}'", problem_from_row, given, 3, error=DataError) for column, given in [
@@ -214,8 +213,7 @@ ROWS = [
     row("prover_prompt=compact_moves answers=whole", CountdownDomain, prover_prompt="compact_moves"),
     row("use_all=False", moves, rules=Rules(use_all=False)),
     row("answer_rule=any", moves, rules=Rules(answer_rule="any")),
-    row("admit_unsolvable=True", moves, admit_unsolvable=True),
-    row("value_high=0", moves, value_high=0),
+    *rows(moves, admit_unsolvable=True, value_high=0),
     row("number_high=99 value_high=50", moves, value_high=50),
     row("demonstrations_per_step answers=whole", CountdownDomain(prover_prompt="compact").demonstrations, 1, 0),
     row("=target", CountdownEnvironment().reset, numbers=[1, 2], error=DataError),
@@ -265,8 +263,7 @@ ROWS = [
     row("repair=Sums", make_proposer("policies", {"repair": True}).check, {"conjecturer": ["conjecturer"]}, Sums()),
     row("='policies' =low =repair", make_proposer, "policies", {"low": 0.1}),
     row("='tiers' =hgih, =mid", make_proposer, "tiers", {"hgih": 1, "low": 0.1, "mid": 2}),
-    row("batch=0", make_proposer, "targets", {"batch": 0}),
-    row("conditioned=yes", make_proposer, "targets", {"conditioned": "yes"}),
+    *rows_of_part(make_proposer, "targets", batch=0, conditioned="yes"),
     row("low=0.7 high=0.2", TierTracker, [0], top=1, low=0.7, high=0.2),
     row("high=1.5", TierTracker, [0], top=1, high=1.5),
     row("start=[3,", tiers, start=[3, 7]),
@@ -279,28 +276,23 @@ ROWS = [
     row("min_valid", checked_tiers, {"conjecturer": []}, TIERED, min_valid=0),
     row("operands=6", checked_tiers, PLAYERS, TIERED, ceiling=6),
     row("propose_row", checked_tiers, PLAYERS, OneThing()),
-    row("discount=0", make_proposer, "ucb", {"discount": 0}),
+    *rows_of_part(make_proposer, "ucb", discount=0, exploration=-1, pulls=0),
     row("window discount", make_proposer, "ucb", {"window": 3, "discount": 0.9}),
-    row("exploration=-1", make_proposer, "ucb", {"exploration": -1}),
-    row("pulls=0", make_proposer, "ucb", {"pulls": 0}),
     row("pulls=8 candidates=4", make_proposer, "ucb", {"candidates": 4}),
-    row("candidates=1.5", make_proposer, "mutation", {"candidates": 1.5}),
-    row("archive_seeds=2", make_proposer, "mutation", {"archive_seeds": 2}),
-    *(row(f"features={kind}", make_proposer, "mutation", {"features": kind}) for kind in (21, "learned")),
+    *rows_of_part(make_proposer, "mutation", candidates=1.5, archive_seeds=2, features=21, played_labels=1,
+        selection="best"),
+    row("features=learned", make_proposer, "mutation", {"features": "learned"}),
     row("=lo ='low'", make_proposer, "mutation", {"selection_kwargs": {"lo": 0.1}}),
     row("='replay' =size", make_proposer, "mutation", {"replay": {"size": 3}}),
     row("='guess'", make_proposer, "mutation", {"difficulty": "guess"}, error=UnknownNameError),
     row("='rollout' =k", make_proposer, "mutation", {"difficulty_kwargs": {"k": 8}}),
     row("baseline=2", make_proposer, "factorized", {"baseline": 2}),
-    row("played_labels=1", make_proposer, "mutation", {"played_labels": 1}),
     row("played_labels=rollout", make_proposer, "mutation", {"played_labels": True}),
     row("='mutation' =arms", make_proposer, "mutation", {"arms": 3}),
-    row("selection=best", make_proposer, "mutation", {"selection": "best"}),
-    row("low=0.7", make_proposer, "mutation", {"selection_kwargs": {"low": 0.7}}),
-    row("diversity=-1", make_proposer, "mutation", {"selection_kwargs": {"diversity": -1}}),
-    row("temperature=0", make_proposer, "mutation", {"selection_kwargs": {"temperature": 0}}),
-    row("capacity=0", make_proposer, "mutation", {"replay": {"capacity": 0}}),
-    row("softness=soft", make_proposer, "mutation", {"replay": {"softness": "soft"}}),
+    *(row(f"{name}={value}", make_proposer, "mutation", {where: {name: value}})
+      for where, name, value in [
+        ("selection_kwargs", "low", 0.7), ("selection_kwargs", "diversity", -1),
+        ("selection_kwargs", "temperature", 0), ("replay", "capacity", 0), ("replay", "softness", "soft")]),
     row("mutations=Sums", make_proposer("mutation", {}).propose, ScriptedRound(lambda *_: "", {"prover": (2, 4)},
         Sums()), []),
     *(row(next(iter(given)), DIFFICULTIES.make, "predictor", given) for given in [

@@ -21,7 +21,7 @@ from countdown_selfplay.policies.build import load_pretrained
 from countdown_selfplay.statistics.bootstrap import ratio_interval, wilson_interval
 from countdown_selfplay.training import checkpoints
 from tests.refusals.parts import tokenizer
-from tests.refusals.rows import row
+from tests.refusals.rows import row, rows
 from tests.refusals.settings import joint
 from tests.unit.test_part_arguments import PARTS
 
@@ -128,27 +128,22 @@ ROWS = [
     *(row(f"={correct} =4", pass_at_k, 4, correct, 1, error=DataError) for correct in (5, -1)),
     row("=1 =17 =16", pass_at_k_array, [3, 17], 16, 1, error=DataError),
     *(row("=Counts", pass_at_k_array, counts, 16, 1, error=DataError) for counts in ([], [[1, 2]], [0.5], [True])),
-    row("n=0", sampled, n=0),
+    *rows(sampled, n=0, temperature=-1.0, top_p=0.0),
     row("max_new_tokens=0 max_completion_length", sampled, max_new_tokens=0),
     row("batch_size=0 per_device_eval_batch_size", sampled, batch_size=0),
-    row("temperature=-1.0", sampled, temperature=-1.0),
     row("temperature=nan", sampled, temperature=nan),
-    row("top_p=0.0", sampled, top_p=0.0),
     row("=chat =template", sampled, [{"role": "user", "content": "7"}], error=PromptError),
     *(row(f"={said}", from_json, "a", {"trip": bounds}, error=ValueError) for bounds, said in [
         (1, "two"), ([1], "two"), ([1, 2, 3], "two"), (["1", 2], "numbers"), ([True, 2], "numbers"),
         ([2, 1], "between"), ([nan, 1], "between"), ([inf, None], "between"), ([None, -inf], "between")]),
     # arguments of parts, and launches
-    row("='mine' =count", PARTS.make, "mine", {}),
-    row("='mine' =shar ='share'", PARTS.make, "mine", {"count": 1, "shar": 1}),
-    row("count=True", PARTS.make, "mine", {"count": True}),
-    row("share=2", PARTS.make, "mine", {"count": 1, "share": 2}),
-    row("kind='c'", PARTS.make, "mine", {"count": 1, "kind": "c"}),
-    row("--num_processes", split_launch_options, ["--num_processes"]),
-    row("--accelerate_config", split_launch_options, ["--accelerate_config", "--seed"]),
-    row("--num_processes=0", split_launch_options, ["--num_processes", "0"]),
-    row("--num_processes=two", split_launch_options, ["--num_processes=two"]),
-    row("--machine_rank=-1", split_launch_options, ["--machine_rank", "-1"]),
+    *(row(says, PARTS.make, "mine", given) for says, given in [
+        ("='mine' =count", {}), ("='mine' =shar ='share'", {"count": 1, "shar": 1}), ("count=True", {"count": True}),
+        ("share=2", {"count": 1, "share": 2}), ("kind='c'", {"count": 1, "kind": "c"})]),
+    *(row(says, split_launch_options, line.split()) for says, line in [
+        ("--num_processes", "--num_processes"), ("--accelerate_config", "--accelerate_config --seed"),
+        ("--num_processes=0", "--num_processes 0"), ("--num_processes=two", "--num_processes=two"),
+        ("--machine_rank=-1", "--machine_rank -1")]),
     row("='zero3'", launch.config_path, "zero4"),
     row("=run.yaml =prover_learning_rat", written, lambda path: joint(f"--config {path}"), "run.yaml",
         "prover_learning_rat: 0.1\n"),

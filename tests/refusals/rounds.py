@@ -4,7 +4,7 @@ import torch
 from peft import LoraConfig
 
 from countdown_selfplay._trl import vllm_installed
-from countdown_selfplay.config.run_rules import check_progress, refuse_unsupported
+from countdown_selfplay.config.rules import check_progress, refuse_unsupported
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.errors import CheckpointError, DataError, GameError, MissingExtraError, RewardError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve

@@ -1,4 +1,4 @@
-# Tests: generation/colocate.py, generation/server.py, generation/vllm_sampler.py, config/generation_rules.py
+# Tests: generation/colocate.py, generation/server.py, generation/vllm_sampler.py, config/part_rules.py
 """What runs everywhere of generation backends: refusals, the correction of a sampler, a server that fails."""
 
 import http.server

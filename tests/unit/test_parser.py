@@ -1,4 +1,4 @@
-# Tests: parser.py, config/sources.py, config/roles.py, cli/recipes.py
+# Tests: parser.py, config/recipes.py, config/roles.py, cli/recipes.py
 """Settings are fields: TRL's own parser reads every flag and every recipe; SelfPlayParser adds recipes by name."""
 
 import pytest

@@ -1,5 +1,5 @@
-# Tests: registry.py, options.py, cli/help_part.py
-"""registry.py, cli/help_part.py: arguments of parts are checked by their annotations, and printed."""
+# Tests: registry.py, options.py, cli/help.py
+"""registry.py, cli/help.py: arguments of parts are checked by their annotations, and printed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from annotated_types import MinLen
 
-from countdown_selfplay.cli.help_part import KINDS, print_parts
+from countdown_selfplay.cli.help import KINDS, print_parts
 from countdown_selfplay.registry import Count, Registry, Share, annotations_of, fits
 from tests.installed import here
 
@@ -50,7 +50,7 @@ def test_values_that_fit_are_handed_on_as_they_are():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_argument_of_each_part_is_annotated(kind):
-    registry = KINDS[kind]
+    registry = KINDS.load(kind)
     for name in here(registry):
         entry = registry.load(name)
         assert set(registry.parameters(name, entry)) <= set(annotations_of(entry)), name

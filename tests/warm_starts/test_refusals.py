@@ -5,8 +5,7 @@ import math
 from pathlib import Path
 
 import pytest
-from tests.refusals.refused import check, params
-from tests.refusals.rows import row
+from tests.refusals.rows import check, params, row
 from tests.warm_starts.cli.test_sft_and_ipo import write_rows
 from tests.warm_starts.iterated.test_driver import PROBLEMS, ROLES, driver
 from tests.warm_starts.trainer.test_warm_starts import PUBLIC, QUERY, RIGHT, TINY, scored

@@ -41,8 +41,8 @@ class Trainer(Command):
     """Whether `recipe` also applies where a model is named."""
     forced: Mapping[str, str] = field(default_factory=dict)
     """Flags that the command fixes, with their values."""
-    refusal: Callable[[Any, Any], str | None] = lambda script, training: None
-    """Function of script and config that returns the reason to refuse the settings of another command, or None."""
+    refusal: Callable[[Any], str | None] = lambda training: None
+    """Function of the config that returns the reason to refuse the settings of another command, or None."""
     start: Path | None = None
     """Folder that --prepare of the command fills."""
     plans_launch: bool = True
@@ -53,40 +53,32 @@ class Trainer(Command):
     @property
     def models(self) -> tuple[str, ...]:
         """Dataclasses of the options, as module:name."""
-        countdown = ("countdown_selfplay.config.countdown_fields:CountdownArguments",) * (self.kind == "joint")
+        countdown = ("countdown_selfplay.config.fields:CountdownArguments",) * (self.kind == "joint")
         return (*self.settings, "trl:ModelConfig", *countdown)
 
 
-def _rloo(script: Any, training: Any) -> str | None:
-    given = {
-        "prover_objective": (training.role("prover").objective, "rloo"),
-        "conjecturer_model": (training.given("conjecturer", "model"), None),
-    }
-    for name, (value, allowed) in given.items():
-        if value != allowed:
-            return (
-                f"`{name}` ({value}) is not for rloo, which trains the prover alone and by RLOO; use `joint`, with "
-                "--conjecturer_players 0 if the prover shall learn alone."
-            )
-    return None
+def _only_with(cure: str, *proposers: str) -> Callable[[Any], str | None]:
+    """Return the `refusal` of a command that plays rounds of these proposers alone."""
+
+    def refusal(training: Any) -> str | None:
+        wrong = training.proposer not in proposers
+        return f"`proposer` ({training.proposer}) must be {' or '.join(proposers)} here; {cure}." if wrong else None
+
+    return refusal
 
 
-def _pool(script: Any, training: Any) -> str | None:
-    if training.proposer == "tiers":
+def _rloo(training: Any) -> str | None:
+    objective, model = training.role("prover").objective, training.given("conjecturer", "model")
+    if objective == "rloo" and model is None:
         return None
+    wrong = f"`conjecturer_model` ({model})" if objective == "rloo" else f"`prover_objective` ({objective})"
     return (
-        f"`proposer` ({training.proposer}) must be tiers here; pass --recipe tiny/pool (or qwen2.5-0.5b/pool), or use "
-        "`joint`."
+        f"{wrong} is not for rloo, which trains the prover alone and by RLOO; use `joint`, with --conjecturer_players "
+        "0 if the prover shall learn alone."
     )
 
 
-def _sgs(script: Any, training: Any) -> str | None:
-    if training.proposer in ("targets", "stp"):
-        return None
-    return f"`proposer` ({training.proposer}) must be targets or stp here; other rounds are played by `joint`."
-
-
-def _symbolic(script: Any, training: Any) -> str | None:
+def _symbolic(training: Any) -> str | None:
     if training.proposer in (None, "policies", "tiers", "targets", "stp"):
         return (
             f"`proposer` ({training.proposer}) is not for `symbolic`; set mutation, ucb, thompson or factorized, or "
@@ -158,11 +150,13 @@ COMMANDS: dict[str, Command] = {
     ),
     "pool": Trainer(
         "Train a pool: conjecturers by tiers of difficulty, several provers, expert iteration", JOINT, "tiny/pool",
-        _as_joint("tiny/pool", POOL), refusal=_pool, start=POOL,
+        _as_joint("tiny/pool", POOL), start=POOL,
+        refusal=_only_with("pass --recipe tiny/pool (or qwen2.5-0.5b/pool), or use `joint`", "tiers"),
     ),
     "sgs": Trainer(
         "Train on a set of hard targets, with problems proposed for each unsolved one", JOINT, "tiny/sgs",
-        _as_joint("tiny/sgs", SGS), refusal=_sgs, start=SGS,
+        _as_joint("tiny/sgs", SGS), start=SGS,
+        refusal=_only_with("other rounds are played by `joint`", "targets", "stp"),
     ),
     "symbolic": Trainer(
         "Train a prover on problems that a symbolic proposer makes and selects", JOINT, "tiny/symbolic_ucb",

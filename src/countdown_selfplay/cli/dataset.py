@@ -1,10 +1,11 @@
-"""`countdown-selfplay dataset`: write solvable problems or demonstrations to a JSONL or Parquet file. Loads torch for
-`--hard_for` only."""
+"""`countdown-selfplay dataset`: write solvable problems or demonstrations to a JSONL or Parquet file, of `--hard_for
+MODEL` those that the model rarely solves. Only `search`, which finds these, loads torch."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -32,8 +33,9 @@ from ..countdown.prompts import BARE_PROMPTS, MOVES_PROMPTS
 from ..countdown.rows import MOVES_SCHEMA, ROW_SCHEMAS, UNSOLVED_SCHEMAS, move_rows
 from ..data.jsonl import json_lines, parquet_rows
 from ..errors import ConfigError, DataError
-from . import hard_set
-from .plain import add_options, add_rule_options, parser_of, rules_of
+from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
+from ..evaluation.setting import ATTEMPTS, MOST, TRAINING, find_run, setting_of
+from .plain import add_options, add_rule_options, parser_of, positive, rules_of, texts_at_once
 
 EPILOG = """\
 schemas: nums           nums, target
@@ -61,6 +63,14 @@ NEEDS = {"+": "needs_add", "-": "needs_sub", "*": "needs_mul", "/": "needs_div"}
 
 ROW_GROUP = 1 << 16
 """Rows per row group of a Parquet file: the most that are in memory at once."""
+
+OWN = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 1024}
+"""Sampling settings for a model that no run of this library trained: those of the recipe qwen2.5-0.5b/sgs."""
+
+PART = 64
+"""Problems per part of a search; results are stored after each part, so that an interrupted search continues."""
+
+_NAMES = ("attempts", "most", "temperature", "max_new_tokens", "batch_size", "device")
 
 
 def write_jsonl(path: Path, rows: Iterator[Row]) -> None:
@@ -126,30 +136,28 @@ class Condition:
 
 def options_of(argv: list[str]) -> argparse.Namespace:
     """Parse the command line."""
-    parser = parser_of("dataset", EPILOG)
-    spec = ProblemSpec()
-    parser.add_argument("out", help="the file to write, .jsonl or .parquet")
-    parser.add_argument("--count", type=int, required=True, metavar="N", help="how many problems")
-    parser.add_argument(
-        "--schema", choices=sorted([*ROW_SCHEMAS, MOVES_SCHEMA]), default="nums", help="columns, see below"
-    )
+    parser, spec = parser_of("dataset", EPILOG), ProblemSpec()
+    add = parser.add_argument
+    add("out", help="the file to write, .jsonl or .parquet")
+    add("--count", type=int, required=True, metavar="N", help="how many problems")
+    add("--schema", choices=sorted([*ROW_SCHEMAS, MOVES_SCHEMA]), default="nums", help="columns, see below")
     add_options(parser, seed="the same seed gives the same file (0)")
-    parser.add_argument("--split", choices=("train", "heldout"), default="train", help="side of the split (train)")
-    parser.add_argument("--operands", type=int, nargs="+", default=list(spec.operands), metavar="K",
-                        help="operand counts; one given twice comes twice as often (3 4)")  # fmt: skip
+    add("--split", choices=("train", "heldout"), default="train", help="side of the split (train)")
+    often = "operand counts; one given twice comes twice as often (3 4)"
+    add("--operands", type=int, nargs="+", default=list(spec.operands), metavar="K", help=often)
     usual = {**vars(spec), "value_high": VALUE_HIGH}
     for name in ("number_low", "number_high", "target_low", "target_high", "value_high"):
-        parser.add_argument(f"--{name}", type=int, default=usual[name], metavar="N")
-    parser.add_argument("--min_solutions", type=int, metavar="N", help="least number of distinct solutions")
-    parser.add_argument("--max_solutions", type=int, metavar="N", help="greatest number of distinct solutions")
-    parser.add_argument("--needs", nargs="+", choices=NEEDS, metavar="OP",
-                        help="operators (+ - * /) that every solution must use; a / (b / c) is a * c / b")  # fmt: skip
-    parser.add_argument("--exclude", nargs="+", default=[], metavar="FILE",
-                        help="leave out the problems of these files (heldout-v1: the frozen set)")  # fmt: skip
-    parser.add_argument("--prover_prompt", choices=sorted(PROVER_PROMPTS),
-                        help="how a problem is put (countdown_3to4, or as in the run of --hard_for)")  # fmt: skip
-    parser.add_argument("--conjecturer_prompt", choices=sorted(CONJECTURER_PROMPTS), default="completion")
-    hard_set.add_hard_options(parser)
+        add(f"--{name}", type=int, default=usual[name], metavar="N")
+    add("--min_solutions", type=int, metavar="N", help="least number of distinct solutions")
+    add("--max_solutions", type=int, metavar="N", help="greatest number of distinct solutions")
+    operators = "operators (+ - * /) that every solution must use; a / (b / c) is a * c / b"
+    add("--needs", nargs="+", choices=NEEDS, metavar="OP", help=operators)
+    left_out = "leave out the problems of these files (heldout-v1: the frozen set)"
+    add("--exclude", nargs="+", default=[], metavar="FILE", help=left_out)
+    put = "how a problem is put (countdown_3to4, or as in the run of --hard_for)"
+    add("--prover_prompt", choices=sorted(PROVER_PROMPTS), help=put)
+    add("--conjecturer_prompt", choices=sorted(CONJECTURER_PROMPTS), default="completion")
+    add_hard_options(parser)
     add_rule_options(parser, answers=False)
     return parser.parse_args(argv)
 
@@ -186,6 +194,101 @@ def domain_of(options: argparse.Namespace, moves: bool) -> CountdownDomain:
     )
 
 
+def check_hard(options: argparse.Namespace) -> None:
+    """Raise ConfigError for options that need --hard_for, or that contradict it, before torch loads."""
+    if options.hard_for is None:
+        given = [name for name in _NAMES if vars(options)[name] is not None]
+        if given:
+            raise ConfigError(f"`--{given[0]}` is for --hard_for; name the model there, or leave it out.")
+        return
+    attempts, most = attempts_of(options)
+    if not 0 <= most < attempts:
+        raise ConfigError(
+            f"`--most` ({most}) must be at least 0 and less than `--attempts` ({attempts}): a problem that is solved "
+            "more often is left out."
+        )
+    conditions = [name for name in ("min_solutions", "max_solutions", "needs") if vars(options)[name] is not None]
+    if conditions or options.split != "train":
+        name = conditions[0] if conditions else "split"
+        raise ConfigError(
+            f"`--{name}` ({vars(options)[name]}) does not go with --hard_for, which chooses by the model alone, on "
+            "the training side; leave it out."
+        )
+
+
+def attempts_of(options: argparse.Namespace) -> tuple[int, int]:
+    """Return the number of attempts at a problem, and the greatest number of right ones that a hard problem may
+    have."""
+    return options.attempts or ATTEMPTS, MOST if options.most is None else options.most
+
+
+def setting(options: argparse.Namespace, domain: CountdownDomain) -> tuple[CountdownDomain, dict[str, Any]]:
+    """Return the domain and the sampling settings of the attempts: those of the model's training where it has a
+    run.json or is an embedded model, overridden by the options given. Ranges and rules of the problems are always
+    those of the options."""
+    request = {"model": options.hard_for, "role": "prover", "eval_preset": TRAINING}
+    base = setting_of(argparse.Namespace(**request, domain=None, domain_kwargs=None))
+    known = options.hard_for == "tiny" or find_run(options.hard_for) is not None
+    sampling = dict(base.sampling if known else OWN)
+    sampling |= {name: v for name in ("temperature", "max_new_tokens") if (v := vars(options)[name]) is not None}
+    own = known and isinstance(base.domain, CountdownDomain)
+    prompt = base.domain.prover_prompt if own and options.prover_prompt is None else domain.prover_prompt
+    rules = replace(
+        base.domain.rules if own else domain.rules,
+        use_all=domain.rules.use_all,
+        integers_only=domain.rules.integers_only,
+        answer_format="bare" if prompt == "compact" else "tags",  # the compact prompt's answers have no tags
+    )
+    return replace(domain, prover_prompt=prompt, rules=rules), sampling
+
+
+def search(
+    options: argparse.Namespace, domain: CountdownDomain, excluded: set[str], file: Path
+) -> tuple[CountdownDomain, Any, dict[str, Any]]:
+    """Return the domain, the HardProblems, and a description of the search. `file`: attempts of an interrupted search,
+    which is continued."""
+    from ..evaluation.hard import AttemptFile, hard_problems
+    from ..evaluation.terminal import ProgressLine
+
+    domain, sampling = setting(options, domain)
+    attempts, most = attempts_of(options)
+    place = place_of(options.device)
+    prompts, given = [domain.prove_row(domain.longest)["prompt"]], sampling.get("chat_template_kwargs")
+    model, tokenizer = load_model(options.hard_for, place, prompts, given)
+    folder = folder_of(options.hard_for)
+    size = texts_at_once(options.batch_size, sampling["max_new_tokens"])
+    how = {"model": options.hard_for, "weights": folder and weights_digest(folder), "prompt": domain.prover_prompt}
+    how |= {"attempts": attempts, "most": most, "batch_size": size, **sampling, "device": device_name(place)}
+    request = how | {"count": options.count, "seed": options.seed, "part": PART, "domain": domain.to_dict()}
+    request |= {"excluded": sorted(excluded), "versions": versions()}
+    with ProgressLine("attempts at a part of the problems") as bar:
+        sampling |= {"progress": bar, "batch_size": size}
+        rules = {"seed": options.seed, "attempts": attempts, "most": most, "exclude": excluded, "part": PART}
+        rules |= {"file": AttemptFile(file, request), "say": lambda line: print(line, file=sys.stderr)}
+        result = hard_problems(model, tokenizer, domain, options.count, **rules, **sampling)
+    return domain, result, how
+
+
+def add_hard_options(parser: argparse.ArgumentParser) -> None:
+    """Add --hard_for and its options to the parser."""
+    group = parser.add_argument_group(
+        "hard problems (SGS, appendix D)",
+        "Attempts are kept in a file next to OUT until it is written; the same call continues after an interruption.",
+    )
+    group.add_argument(
+        "--hard_for", metavar="MODEL", help="only what this model rarely solves: a folder, a hub id, tiny"
+    )
+    group.add_argument("--attempts", type=positive, metavar="N", help=f"at each problem ({ATTEMPTS})")
+    group.add_argument("--most", type=int, metavar="N", help=f"right ones that a hard problem may have ({MOST})")
+    add_options(
+        group,
+        temperature="of the attempts (the model's own in training, else 1)",
+        max_new_tokens="of an attempt (its own, else 1024)",
+        batch_size="attempts at once (1024 short or 128 long ones)",
+        device="such as cpu or cuda:1 (default: the GPU if there is one)",
+    )
+
+
 def provenance(options: argparse.Namespace, domain: CountdownDomain, written: Counter[int], more: Row) -> Row:
     """Return the settings from which the file can be generated again, as plain JSON values."""
     conditions = ("schema", "seed", "split", "min_solutions", "max_solutions", "needs")
@@ -218,7 +321,7 @@ def main(argv: list[str]) -> int:
         if value is not None and value < 1:
             why = ": training commands play positive targets alone" if name == "target_low" else ""
             raise ConfigError(f"`--{name}` ({value}) must be at least 1{why}.")
-    hard_set.check(options)
+    check_hard(options)
     moves = in_moves(options)
     domain = domain_of(options, moves)
     rules, spec = domain.rules, domain.spec
@@ -232,7 +335,7 @@ def main(argv: list[str]) -> int:
         problems = iterate_problems(options.count, spec, options.seed, (), options.split, rules, condition)
     attempts, told, more = out.with_name(f".{out.name}.attempts"), "", {}
     if options.hard_for is not None:
-        domain, found, chosen = hard_set.search(options, domain, condition.excluded, attempts)
+        domain, found, chosen = search(options, domain, condition.excluded, attempts)
         problems, told, more = iter(found.problems), found.told(), {"hard_for": chosen | found.rates()}
     written: Counter[int] = Counter()
 

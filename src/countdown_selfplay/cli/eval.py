@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, get_args
 
 from ..asking import DEFAULTS
-from ..config.sources import underscored
+from ..config.recipes import underscored
 from ..contract.domain import in_moves
 from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
 from ..domains import asked_of
@@ -49,12 +49,8 @@ def main(argv: list[str]) -> int:
     setting = setting_of(options)
     check_output(options)
     if tasks is not None and options.task != "solve":
-        result = {
-            "task": options.task,
-            "model": options.model,
-            "from": setting.source,
-            **tasks.run_task(options, setting),
-        }
+        result = {"task": options.task, "model": options.model, "from": setting.source}
+        result |= tasks.run_task(options, setting)
         if options.output is not None:
             write_output(options.output, {options.output: json.dumps(result, indent=1) + "\n"})
         return 0
@@ -75,44 +71,23 @@ def main(argv: list[str]) -> int:
 def parse(argv: list[str]) -> argparse.Namespace:
     """Parse the options; `--n-problems` is read as `--n_problems`."""
     parser = parser_of("eval", EPILOG)
+    add = parser.add_argument
     add_options(parser, "model", "seed", "device", "batch_size", role="what to score it as (default: prover)")
-    parser.add_argument("--task", choices=TASKS, default="solve", help="the kind of evaluation (default: solve)")
-    parser.add_argument(
-        "--problems",
-        metavar="FILE",
-        help="a .jsonl or .parquet file (Countdown: numbers or nums, target; stratum, if it has one), a hub id, or "
-        "heldout-v1",
-    )
-    parser.add_argument("--split", default="test", help="split of a hub data set (default: test)")
-    parser.add_argument("--n_problems", type=positive, help="how many (500 generated ones, else all)")
-    parser.add_argument(
-        "--rungs",
-        type=positive,
-        nargs="+",
-        metavar="K",
-        help="problems of these rungs alone (Countdown: with so many numbers), as many of each",
-    )
-    parser.add_argument("--problems_per_rung", type=positive, metavar="N", help="how many of each rung")
-    parser.add_argument(
-        "--ladder_rungs",
-        type=positive,
-        nargs="+",
-        metavar="K",
-        help="rungs whose mean is the score of the ladder (default: those of 4 to 10 that there are)",
-    )
-    parser.add_argument(
-        "--samples",
-        type=positive,
-        help="answers per problem (16; --eval_preset cdg 32, --task error_detection 8, self_correction 1, win_rates "
-        "4), or proposals (1024)",
-    )
-    parser.add_argument(
-        "--output", type=file_name, metavar="FILE", help="see below: .json the result, .jsonl every answer"
-    )
-    parser.add_argument("--disable_tqdm", action="store_true", help="no progress line on stderr")
-    parser.add_argument(
-        "--greedy", action="store_true", help="answer each problem greedily too (done by --eval_preset cdg)"
-    )
+    add("--task", choices=TASKS, default="solve", help="the kind of evaluation (default: solve)")
+    form = "a .jsonl or .parquet file (Countdown: numbers or nums, target; stratum, if it has one)"
+    add("--problems", metavar="FILE", help=f"{form}, a hub id, or heldout-v1")
+    add("--split", default="test", help="split of a hub data set (default: test)")
+    add("--n_problems", type=positive, help="how many (500 generated ones, else all)")
+    rungs: dict[str, Any] = {"type": positive, "nargs": "+", "metavar": "K"}
+    add("--rungs", **rungs, help="problems of these rungs alone (Countdown: with so many numbers), as many of each")
+    add("--problems_per_rung", type=positive, metavar="N", help="how many of each rung")
+    score = "rungs whose mean is the score of the ladder (default: those of 4 to 10 that there are)"
+    add("--ladder_rungs", **rungs, help=score)
+    usual = "16; --eval_preset cdg 32, --task error_detection 8, self_correction 1, win_rates 4"
+    add("--samples", type=positive, help=f"answers per problem ({usual}), or proposals (1024)")
+    add("--output", type=file_name, metavar="FILE", help="see below: .json the result, .jsonl every answer")
+    add("--disable_tqdm", action="store_true", help="no progress line on stderr")
+    add("--greedy", action="store_true", help="answer each problem greedily too (done by --eval_preset cdg)")
     tasks = critic_tasks()
     if tasks is not None:
         tasks.add_task_options(parser, positive)
@@ -125,26 +100,21 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "evaluated in",
     )
     add_options(sampling, "temperature", "max_new_tokens")
-    sampling.add_argument("--top_p", type=float, help="1 switches it off")
-    sampling.add_argument("--top_k", type=int, help="0 switches it off")
-    sampling.add_argument("--min_p", type=float, help="0 switches it off")
-    sampling.add_argument("--repetition_penalty", type=float, help="1 switches it off")
+    for name, neutral in {"top_p": 1, "top_k": 0, "min_p": 0, "repetition_penalty": 1}.items():
+        kind = int if name == "top_k" else float
+        sampling.add_argument(f"--{name}", type=kind, help=f"{neutral} switches it off")
     sampling.add_argument("--stop_strings", nargs="*", metavar="TEXT", help="texts that end an answer (none: no text)")
-    sampling.add_argument(
-        "--generation_kwargs", metavar="JSON", help="as in a run, such as '{\"suppress_tokens\": [5]}'"
-    )
-    sampling.add_argument(
-        "--chat_template_kwargs", metavar="JSON", help="as in a run, such as '{\"enable_thinking\": false}'"
-    )
-    domain = parser.add_argument_group("problems and answers")
-    domain.add_argument("--domain", metavar="NAME", help="the domain: countdown, or my_package.my_module:MyDomain")
-    domain.add_argument("--domain_kwargs", metavar="JSON", help="arguments of a domain of your own")
-    domain.add_argument("--prover_prompt", choices=tuple(PROVER_PROMPTS))
-    domain.add_argument("--conjecturer_prompt", choices=tuple(CONJECTURER_PROMPTS))
-    domain.add_argument("--answer_rule", choices=get_args(AnswerRule), help="which answer tag counts")
-    domain.add_argument("--operands", type=positive, nargs="+", help="operand counts of the problems")
+    for name, example in (("generation", '{"suppress_tokens": [5]}'), ("chat_template", '{"enable_thinking": false}')):
+        sampling.add_argument(f"--{name}_kwargs", metavar="JSON", help=f"as in a run, such as '{example}'")
+    add = parser.add_argument_group("problems and answers").add_argument
+    add("--domain", metavar="NAME", help="the domain: countdown, or my_package.my_module:MyDomain")
+    add("--domain_kwargs", metavar="JSON", help="arguments of a domain of your own")
+    add("--prover_prompt", choices=tuple(PROVER_PROMPTS))
+    add("--conjecturer_prompt", choices=tuple(CONJECTURER_PROMPTS))
+    add("--answer_rule", choices=get_args(AnswerRule), help="which answer tag counts")
+    add("--operands", type=positive, nargs="+", help="operand counts of the problems")
     for name in ("number_low", "number_high", "target_low", "target_high", "value_high"):
-        domain.add_argument(f"--{name}", type=int, metavar="N")
+        add(f"--{name}", type=int, metavar="N")
     options = parser.parse_args([underscored(argument) for argument in argv])
     options.role = role_of(options.model, options.role)
     given = [name for name in ("rungs", "problems_per_rung", "ladder_rungs") if vars(options)[name] is not None]

@@ -1,9 +1,12 @@
 """`--help` of the trainer commands: the library's options by section and TRL's most used ones, one line or two each;
 `--help-all` prints all options with their full texts. options.json describes the options, so that --help need not
-import TRL; docs/commands_page.py writes it from the parsers."""
+import TRL; docs/commands_page.py writes it from the parsers. `--help-part KIND [NAME]` lists the parts that a setting
+may name, with their arguments."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import re
 import shutil
@@ -11,9 +14,12 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
+from ..packages import absent_package
+from ..registry import Registry, annotations_of, described, in_yaml
 from .commands import TRAINERS
 
 FILE = Path(__file__).with_name("options.json")
@@ -39,6 +45,20 @@ USED = (
     *("bf16", "gradient_checkpointing", "seed", "eval_strategy", "eval_steps", "save_strategy", "save_steps"),
     *("save_total_limit", "resume_from_checkpoint", "report_to", "run_name", "disable_tqdm"),
 )  # fmt: skip
+
+
+KINDS: Registry[str] = Registry(
+    "kind of part",
+    {
+        "game": "countdown_selfplay.games:GAMES",
+        "domain": "countdown_selfplay.domains:DOMAINS",
+        "proposer": "countdown_selfplay.proposers:PROPOSERS",
+        "guide": "countdown_selfplay.guides:GUIDES",
+        "objective": "countdown_selfplay.objectives:OBJECTIVES",
+        "reward": "countdown_selfplay.rewards:CONJECTURER_REWARDS",
+    },
+)
+"""Registries by kind, imported when one is listed."""
 
 
 @dataclass(frozen=True)
@@ -147,3 +167,58 @@ def _kind(one: Option) -> str:
     if one.nargs == "?":
         return ""  # a switch; --no_NAME is its contrary
     return one.kind.upper() + (" ..." if one.nargs else "")
+
+
+def print_parts(kind: str, name: str | None = None) -> None:
+    """Print the first sentence and the arguments of each part of a kind, or of the part called `name`. Raises
+    UnknownNameError, which suggests the nearest kind or name."""
+    registry = KINDS.load(kind)
+    for one in registry if name is None else [name]:
+        entry = registry.get(one)
+        absent = absent_package(entry) if name is None and isinstance(entry, str) else None
+        print(f"{one} (needs {absent})" if absent else "\n".join(part_help(registry, one)))
+
+
+def part_help(registry: Registry[Any], name: str) -> list[str]:
+    """Return the lines that describe one part."""
+    entry = registry.load(name)
+    about = inspect.getdoc(entry) or ""
+    parameters = registry.parameters(name, entry)
+    hints, helps = annotations_of(entry), argument_helps(entry, parameters)
+    lines = [name, *_wrapped(re.split(r"\n\n|(?<=\.)\s(?=[A-Z`(])", about)[0], "    ")]
+    for key, one in parameters.items():
+        kind = described(hints[key]) if key in hints else "any value"
+        default = "required" if one.default is one.empty else f"default {in_yaml(one.default)}"
+        default = default.replace("default the default", "optional")
+        lines += [f"  {key}: {kind} ({default})", *_wrapped(helps.get(key, ""), "      ")]
+    return lines
+
+
+def argument_helps(entry: Any, parameters: Iterable[str]) -> dict[str, str]:
+    """Map each argument to the string under its field, or to its "argument:" paragraph in the docstring."""
+    about = inspect.getdoc(entry.__init__) or "" if isinstance(entry, type) else ""  # type: ignore[misc]
+    text = f"{inspect.getdoc(entry) or ''}\n\n{about}"
+    names = "|".join(map(re.escape, parameters)) or "(?!)"
+    heads = list(re.finditer(rf"(?:\A|(?<=\n\n)|(?<=[.)]\s))((?:{names})(?:, (?:{names}))*):\s", text))
+    helps: dict[str, str] = {}
+    for head, after in zip_longest(heads, heads[1:]):
+        words = text[head.end() : after.start() if after else len(text)].split("\n\n")[0]
+        helps |= dict.fromkeys(head[1].split(", "), " ".join(words.split()))
+    return helps | _strings_under_fields(entry)
+
+
+def _strings_under_fields(entry: Any) -> dict[str, str]:
+    helps: dict[str, str] = {}
+    for owner in reversed(entry.__mro__[:-1]) if isinstance(entry, type) else ():
+        try:
+            body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0].body  # type: ignore[attr-defined]
+        except (OSError, TypeError):
+            continue
+        for field, under in pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(under, ast.Expr):
+                helps[field.target.id] = " ".join(str(ast.literal_eval(under.value)).split())
+    return helps
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=indent)

@@ -32,28 +32,23 @@ def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments
     if script.control:
         check_control(script, training)
     if script.early_stopping_patience is not None:
-        stop_early(script, training)
+        if training.eval_strategy == "no":
+            raise ConfigError(
+                f"`early_stopping_patience` ({script.early_stopping_patience}) counts evaluations, and "
+                "`eval_strategy` is no; set it to steps, with eval_steps."
+            )
+        training.metric_for_best_model = training.metric_for_best_model or "eval_pass@1"
+        if training.greater_is_better is None:
+            training.greater_is_better = True
+        training.restore_callback_states_from_checkpoint = True  # a resumed run continues the checkpoint's count
     return script, training, model
-
-
-def stop_early(script: JointScriptArguments, training: JointSelfPlayConfig) -> None:
-    """Set and check the fields that early stopping needs. A resumed run continues the checkpoint's count."""
-    if training.eval_strategy == "no":
-        raise ConfigError(
-            f"`early_stopping_patience` ({script.early_stopping_patience}) counts evaluations, and `eval_strategy` is "
-            "no; set it to steps, with eval_steps."
-        )
-    training.metric_for_best_model = training.metric_for_best_model or "eval_pass@1"
-    if training.greater_is_better is None:
-        training.greater_is_better = True
-    training.restore_callback_states_from_checkpoint = True
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None, command: str = "joint") -> int:
     """Run the command. `launch`: launch options that a dry run plans for. `command`: a name in TRAINERS."""
     argv = list(sys.argv[1:] if argv is None else argv)
     script, training, model = parse(argv, command)
-    refused = TRAINERS[command].refusal(script, training)
+    refused = TRAINERS[command].refusal(training)
     if refused is not None:
         raise ConfigError(refused)
     return play(script, training, model, launch, control_of(argv, script, training, command))

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..data.yaml_file import read_yaml
+from ..config.recipes import read_yaml
 from ..errors import ConfigError, MissingExtraError
 from ..registry import nearest
 

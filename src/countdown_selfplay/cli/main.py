@@ -28,7 +28,8 @@ PROG = "countdown-selfplay"
 
 def usage() -> str:
     """Return the text of `--help`: one line per command."""
-    rows = {name: f"{COMMANDS[name].help}{_needs(COMMANDS[name].module)}" for name in NAMES}
+    absent = {name: absent_package(COMMANDS[name].module) for name in NAMES}
+    rows = {name: COMMANDS[name].help + (f" (needs {absent[name]})" if absent[name] else "") for name in NAMES}
     width = max(map(len, rows))
     trainers = ", ".join(sorted({*TRAINERS} - {ONLINE}))
     commands = "\n".join(f"  {name:<{width}}  {text}" for name, text in rows.items())
@@ -42,12 +43,6 @@ def usage() -> str:
         "  --num_processes N                 relaunch in N processes; also --num_machines, --machine_rank,\n"
         "                                    --main_process_ip and --main_process_port, as in `accelerate launch`"
     )
-
-
-def _needs(module: str) -> str:
-    """Return a remark for a command whose package is not installed, else ""."""
-    package = absent_package(module)
-    return "" if package is None else f" (needs {package})"
 
 
 def run(argv: list[str]) -> int:
@@ -72,15 +67,13 @@ def run(argv: list[str]) -> int:
 
 def _train(name: str, argv: list[str]) -> int:
     """Run the checks that need no torch, then relaunch under accelerate or run the command in this process."""
-    from ..config.sources import flags_of, underscored
-    from .help import help_text
+    from ..config.recipes import flags_of, underscored
+    from .help import help_text, print_parts
     from .launch import LAUNCHED, launch, split_launch_options
     from .sources import HELP_FLAGS, check_early
 
     argv = [underscored(argument) for argument in argv]
     if "--help_part" in argv:
-        from .help_part import print_parts
-
         kind, part, *_ = [*flags_of(argv)["help_part"], "", ""]
         print_parts(kind, part or None)
         return 0
@@ -107,7 +100,7 @@ def _train(name: str, argv: list[str]) -> int:
 
 def resolved(name: str, argv: list[str]) -> tuple[str, list[str]]:
     """Return the key of a command in TRAINERS and its arguments: `cdg` has a row for each value of --training."""
-    from ..config.sources import flags_of, without
+    from ..config.recipes import flags_of, without
 
     if name != "cdg":
         return name, argv

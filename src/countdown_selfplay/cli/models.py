@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
-from ..config.sources import underscored
+from ..config.recipes import underscored
 from ..errors import ConfigError, DataError, MissingExtraError
 from .plain import parser_of
 

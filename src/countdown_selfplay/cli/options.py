@@ -8,9 +8,9 @@ from typing import Any
 
 from trl import ModelConfig
 
-from ..config.sources import underscored
+from ..config.recipes import underscored
 from ..distributed.launch import refuse_lone_process
-from ..parser import SelfPlayParser, converter
+from ..parser import SelfPlayParser
 from .commands import TRAINERS
 from .help import SECTIONS, Option
 from .sources import sources_of
@@ -31,7 +31,9 @@ class OptionParser(SelfPlayParser):
             Option(
                 name,
                 self.section_of(name),
-                {"string_to_bool": "bool", "int": "int", "float": "float"}.get(converter(action), "text"),
+                {"string_to_bool": "bool", "int": "int", "float": "float"}.get(
+                    getattr(action.type, "__name__", ""), "text"
+                ),
                 action.nargs,
                 tuple(str(choice) for choice in action.choices or ()),
                 getattr(action.default, "value", action.default),
@@ -55,18 +57,12 @@ def parse_options(command: str, argv: list[str]) -> tuple[Any, Any, ModelConfig]
     parser = OptionParser(command)
     refuse_lone_process()
     sources = sources_of(command, argv)
-    sources.check_names(parser.fields)
+    sources.check_names(parser.fields, parser.how.elsewhere)
     settings = parser.settings(sources)
-    planned = _set_aside(settings)
+    planned: dict[str, Any] = {}
+    if settings.get("dry_run"):  # bf16 is refused without a GPU, and the plan may be for a machine that has one
+        planned = {name: settings.pop(name) for name in ("bf16", "bf16_full_eval") if settings.get(name)}
     script, training, model, *_ = parser.built(settings)
     for name, value in planned.items():
         setattr(training, name, value)
     return script, training, model
-
-
-def _set_aside(settings: dict[str, Any]) -> dict[str, Any]:
-    """Remove the bf16 settings of a dry run and return them: TrainingArguments refuses bf16 without a GPU, and the
-    plan may be for a machine that has one."""
-    if not settings.get("dry_run"):
-        return {}
-    return {name: settings.pop(name) for name in ("bf16", "bf16_full_eval") if settings.get(name)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..config.sources import underscored
+from ..config.recipes import underscored
 from ..data.run_files import check_run
 from .plain import parser_of
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from ..config.recipes import PLACES, recipes, resolved, written
+from ..config.recipes import PLACES, recipes, resolved
 from ..evaluation.terminal import aligned
 from ..packages import PARTS, absent_package
 from .commands import COMMANDS, JOINT, TRAINERS
@@ -47,7 +47,7 @@ def text_of(name: str) -> str:
     if "recipe" not in yaml.safe_load(text):
         return text
     head = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines(keepends=True))
-    return "".join(head) + yaml.safe_dump(resolved(name, known, written), sort_keys=False)
+    return "".join(head) + yaml.safe_dump(resolved(name, known), sort_keys=False)
 
 
 def table() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..config.sources import Sources, flags_of, read_sources, underscored
+from ..config.recipes import Sources, flags_of, read_sources, underscored
 from ..errors import ConfigError
 from .commands import TRAINERS
 from .help import options_of
@@ -23,7 +23,7 @@ def sources_of(command: str, argv: list[str]) -> Sources:
                 "trains both."
             )
         argv = argv if name in flags else [*argv, f"--{name}", value]
-    return read_sources(argv, how.kind, how.recipe, how.recipe_with_model, how.elsewhere)
+    return read_sources(argv, how.kind, how.recipe, how.recipe_with_model)
 
 
 def check_early(command: str, argv: list[str]) -> bool:
@@ -34,7 +34,7 @@ def check_early(command: str, argv: list[str]) -> bool:
         return False
     known = options_of(command)
     if known is not None:
-        sources.check_names({one.name for one in known})
+        sources.check_names({one.name for one in known}, TRAINERS[command].elsewhere)
     planned: Any = False
     for _, source in sources.files:
         planned = source.get("dry_run", planned)

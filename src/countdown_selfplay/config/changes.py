@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from ..errors import CheckpointError, shortened
-from ..options import free_names, help_of
-from .fields import CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields
+from ..errors import CheckpointError, ConfigError, shortened
+from ..options import help_of
+from ..registry import suggestion
+from .fields import CountdownArguments, CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields
 from .roles import FIELDS, FLAT, FLAT_FIELDS, parsed_roles, usual
 
 PARTS = (
@@ -86,9 +87,10 @@ def _without_roles(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _OWN = {
-    name
+    field.name
     for part in (CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields)
-    for name in free_names(part)
+    for field in fields(part)
+    if help_of(field).free
 }
 
 
@@ -130,6 +132,17 @@ def allowed_names(given: str | Iterable[str] | None) -> list[str]:
     return [name.strip() for name in listed if name.strip()]
 
 
+def check_allowed(config: Any) -> None:
+    """Check the names in `allow_changed`: a misspelt name would otherwise be reported only at the resume."""
+    known = [*(f.name for f in fields(config)), *CountdownArguments.__dataclass_fields__, *PARTS]
+    known += [f"roles.{kind}.{setting}" for kind in config.kinds for setting in FIELDS]
+    for name in allowed_names(config.allow_changed):
+        if name not in known:
+            raise ConfigError(f"`allow_changed` names '{name}', which is not a setting.{suggestion(name, known)}")
+        if plain_name(name) in NEVER:
+            raise ConfigError(f"`allow_changed` names {name}, which cannot change in a resume; start a new run.")
+
+
 def changed_settings(
     saved: Mapping[str, Any],
     now: Mapping[str, Any],
@@ -143,7 +156,7 @@ def changed_settings(
     changed = {
         name: [there, now[name]]
         for name, there in saved.items()
-        if name in now and _differ(there, now[name]) and not _grows(name, there, now[name])
+        if name in now and _differ(there, now[name]) and not (name in _UPWARD and 0 < there <= now[name])
     }
     allowed = set(allowed)
     refused = [name for name in changed if plain_name(name) in NEVER or not {name, plain_name(name)} & allowed]
@@ -176,10 +189,6 @@ def _differ(there: Any, here: Any) -> bool:
         if one_class or there.keys() == here.keys():
             return any(_differ(there[name], here[name]) for name in there.keys() & here.keys())
     return bool(there != here)
-
-
-def _grows(name: str, there: Any, here: Any) -> bool:
-    return name in _UPWARD and there > 0 and here >= there
 
 
 def _apart(pair: list[Any]) -> tuple[Any, Any]:

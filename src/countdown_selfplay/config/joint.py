@@ -10,17 +10,15 @@ from typing import Any, Self, cast
 
 from trl import GRPOConfig
 
-from ..contract.metric import Range as Bounds
 from ..errors import ConfigError
 from ..games import GAMES, BaseGame, Game, check_game
 from ..games.settings import Settings
-from ..options import built, json_object, option
+from ..options import check_options, hints_of, json_object, option, typed
 from ..registry import nearest
 from . import rules
-from .countdown_fields import CountdownArguments
-from .fields import CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields, trips_of
-from .ranges import check_numbers
-from .recipes import GAME, check_names, recipe_fields
+from .fields import CountdownArguments, CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields
+from .inherited import Settled, check_numbers
+from .recipes import COUNTDOWN, GAME, check_names, recipe_fields
 from .roles import (
     FIELDS,
     FLAT,
@@ -30,12 +28,10 @@ from .roles import (
     ConjecturerFields,
     ProverFields,
     Role,
-    names_of,
     parsed_roles,
     typed_setting,
     usual,
 )
-from .settled import Settled
 
 
 @dataclass(repr=False)  # TrainingArguments' own repr hides tokens; the generated one would print hub_token
@@ -150,6 +146,10 @@ class JointSelfPlayConfig(
         flat = f"{kind}_{setting}"
         return self.written.get((kind, setting), flat if flat in FLAT_FIELDS else f"roles.{kind}.{setting}")
 
+    def shown(self, kind: str, setting: str) -> str:
+        """Return a role's setting with the given value, as errors name it: "`prover_beta` (0.1)"."""
+        return f"`{self.field_of(kind, setting)}` ({self.given(kind, setting)})"
+
     def was_given(self, kind: str, setting: str) -> bool:
         """Return whether the user gave the setting, as a field or in `roles`."""
         return (kind, setting) in self.written
@@ -204,7 +204,9 @@ class JointSelfPlayConfig(
         return player or dataclasses.replace(self._role(role, role, None, 0), players=0)
 
     def _names(self, kind: str) -> tuple[str, ...]:
-        return names_of(kind, self.given(kind, "players"))
+        """Return the names of a role's players: the role if there is one player, else role/0, role/1 and so on."""
+        players = self.given(kind, "players")
+        return (kind,) if players == 1 else tuple(f"{kind}/{i}" for i in range(players))
 
     def _weights(self, kind: str, index: int) -> str | None:
         """Return the name of the weights of player `index` of a role; None if they are frozen."""
@@ -241,16 +243,13 @@ class JointSelfPlayConfig(
         if weights is None:
             values["beta"] = 0.0
         values |= {"weights": weights, "each": None, "stop": None if values["stop"] is None else tuple(values["stop"])}
+        alike = ("entropy_coef_delta", "entropy_coef_min", "entropy_coef_max", "kl_in", "overlong_on")
         return Role(
             **values,
+            **{name: getattr(self, name) for name in alike},
             role=player,
             kind=kind,
-            entropy_coef_delta=self.entropy_coef_delta,
-            entropy_coef_min=self.entropy_coef_min,
-            entropy_coef_max=self.entropy_coef_max,
-            kl_in=self.kl_in,
             soft_overlong=self.soft_overlong if self.overlong == "replace" and kind in FLAT else 0.0,
-            overlong_on=self.overlong_on,
             sampler_correction=self.vllm_importance_sampling_correction,
             sampler_correction_mode=self.correction_mode,
             sampler_correction_min=self.vllm_importance_sampling_clip_min,
@@ -320,7 +319,14 @@ class JointSelfPlayConfig(
     def countdown(self) -> CountdownArguments:
         """Arguments of Countdown (`domain_kwargs`) as a dataclass."""
         given = json_object("domain_kwargs", self.domain_kwargs, '{"operands": [3, 4]}')
-        return built(CountdownArguments, given, "domain_kwargs")
+        for name in given:
+            if name not in COUNTDOWN:
+                known = nearest(name, sorted(COUNTDOWN))
+                raise ConfigError(f"`domain_kwargs` has {name}, which is not one of its settings.{known}")
+        hints = hints_of(CountdownArguments)
+        made = CountdownArguments(**{name: typed(name, hints[name], value) for name, value in given.items()})
+        check_options(made)
+        return made
 
     @property
     def describes_domain(self) -> bool:
@@ -337,31 +343,6 @@ class JointSelfPlayConfig(
     def game_settings(self) -> Settings:
         """Arguments of propose_and_solve."""
         return Settings(**{f.name: getattr(self, f.name) for f in dataclasses.fields(Settings)})
-
-    @property
-    def trips(self) -> dict[str, Bounds]:
-        """Ranges of `guard_trips` by metric."""
-        return trips_of(json_object("guard_trips", self.guard_trips, '{"prover/entropy": [0.1, null]}'))
-
-    @property
-    def reward_arguments(self) -> dict[str, Any]:
-        """Arguments of the conjecturer reward (`conjecturer_reward_kwargs`) as a dict."""
-        return json_object("conjecturer_reward_kwargs", self.conjecturer_reward_kwargs, '{"low": 0.05, "high": 0.85}')
-
-    @property
-    def proposer_arguments(self) -> dict[str, Any]:
-        """Arguments of the proposer (`proposer_kwargs`) as a dict."""
-        return json_object("proposer_kwargs", self.proposer_kwargs, '{"low": 0.2}')
-
-    @property
-    def guide_arguments(self) -> dict[str, Any]:
-        """Arguments of the guide (`guide_kwargs`) as a dict."""
-        return json_object("guide_kwargs", self.guide_kwargs, '{"scale": 8}')
-
-    @property
-    def game_arguments(self) -> dict[str, Any]:
-        """Arguments of the game (`game_kwargs`) as a dict."""
-        return json_object("game_kwargs", self.game_kwargs, '{"eta": 0.25}')
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as `TrainingArguments.to_dict` does, with Countdown's `domain_kwargs` in full and role

@@ -1,11 +1,14 @@
-"""Rules on the parts of a run: domain, game, proposer and guide can be built from their arguments and fit each
-other."""
+"""Rules on the parts of a run: domain, game, proposer and guide can be built from their arguments and fit each other,
+and the generation backend reads the settings that are given for it, without a bias of the gradient."""
 
 from __future__ import annotations
 
 import dataclasses
+import logging
+import math
 from typing import TYPE_CHECKING, Any
 
+from ..asking import check_generation_kwargs
 from ..countdown.exact.solver import MAX_OPERANDS
 from ..countdown.problem import MAX_NUMBERS
 from ..curriculum.admission import batch_of_all
@@ -13,7 +16,7 @@ from ..domains import domain_from
 from ..errors import ConfigError
 from ..games import GAMES
 from ..guides import GUIDES, check_guide
-from ..options import is_whole
+from ..options import is_whole, json_object
 from ..proposers import check_proposer, make_proposer
 from ..rewards import make_conjecturer_reward
 from .recipes import GAME
@@ -21,12 +24,41 @@ from .recipes import GAME
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig
 
+logger = logging.getLogger(__name__)
+
+_READ_BY = {  # the settings that one backend alone reads
+    "generate": ("generation_rows",),
+    "vllm_server": (
+        *("vllm_server_base_url", "vllm_server_host", "vllm_server_port", "vllm_server_timeout", "vllm_group_port"),
+        *("vllm_adapter_dir", "vllm_request_timeout", "vllm_request_retries"),
+    ),
+    "vllm": (
+        *("vllm_tensor_parallel_size", "vllm_enable_sleep_mode", "vllm_max_model_length", "vllm_model_impl"),
+        "vllm_gpu_memory_utilization",
+    ),
+}
+_ENGINE_OURS = {  # arguments of vLLM's LLM that follow from other fields
+    "model": "the model that the trainer is given",
+    "enable_lora": "policy_sharing",
+    "max_loras": "policy_sharing",
+    "max_lora_rank": "the peft_config",
+    "logprobs_mode": "nothing: the ratio needs the log-probs of the distribution that was sampled from",
+    "tensor_parallel_size": "vllm_tensor_parallel_size",
+    "gpu_memory_utilization": "vllm_gpu_memory_utilization",
+    "max_model_len": "vllm_max_model_length",
+    "enable_sleep_mode": "vllm_enable_sleep_mode",
+}
+CORRECTION_MODES = ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask")
 SOLVED = ("mutation", "ucb", "thompson", "factorized")
 """Proposers whose candidates and features come from the exact solver."""
 
 
 def check_parts(config: JointSelfPlayConfig) -> None:
-    """Build every named part with its arguments and check that it fits the roles."""
+    """Check the generation backend and the slots of a round; build every named part with its arguments and check that
+    it fits the roles."""
+    check_generation(config)
+    _check_fill(config)
+    _check_placebo(config)
     make_conjecturer_reward(config.conjecturer_reward, config.reward_arguments)
     if config.game is None and config.game_arguments:
         raise ConfigError(
@@ -59,7 +91,7 @@ def check_parts(config: JointSelfPlayConfig) -> None:
         check_guide(f"`guide` ({config.guide})", guide, config.players_by_kind)
 
 
-def check_fill(config: JointSelfPlayConfig) -> None:
+def _check_fill(config: JointSelfPlayConfig) -> None:
     """Check that proposals have slots, and enough of them if every proposal must be played (fill=keep_all)."""
     proposing, settings = config.players_of("conjecturer"), config.game_settings
     slots, fraction = config.problems_per_round, settings.anchor_fraction
@@ -87,7 +119,7 @@ def check_fill(config: JointSelfPlayConfig) -> None:
         )
 
 
-def check_placebo(config: JointSelfPlayConfig) -> None:
+def _check_placebo(config: JointSelfPlayConfig) -> None:
     """Check that a conjecturer is trained if `shuffled_rewards` is set."""
     players = config.players_of("conjecturer")
     if config.game_settings.shuffled_rewards and not any(config.all_roles[player].trained for player in players):
@@ -113,7 +145,16 @@ def _check_slots(config: JointSelfPlayConfig, proposer: Any) -> None:
         )
 
 
-def check_problems(config: JointSelfPlayConfig) -> None:
+def check_domain(config: JointSelfPlayConfig, given: Any) -> Any:
+    """Check that `given`, or if None the domain built from the config, fits the other settings, and return it."""
+    if given is None:
+        _check_problems(config)
+        given = domain_from(config)
+    _check_stops(config, given)
+    return given
+
+
+def _check_problems(config: JointSelfPlayConfig) -> None:
     """Check the ranges of Countdown's problems."""
     if config.domain != "countdown":
         return
@@ -135,7 +176,7 @@ def check_problems(config: JointSelfPlayConfig) -> None:
             raise ConfigError(f"`{name}_low` ({low}) and `{name}_high` ({high}) must satisfy 1 <= low <= high.")
 
 
-def check_stops(config: JointSelfPlayConfig, domain: Any) -> None:
+def _check_stops(config: JointSelfPlayConfig, domain: Any) -> None:
     """Check that the stop strings of prover and conjecturer do not cut off the answer."""
     for kind in ("prover", "conjecturer"):
         stops = config.role(kind).stop if config.players_of(kind) else None
@@ -145,3 +186,82 @@ def check_stops(config: JointSelfPlayConfig, domain: Any) -> None:
                 f"`{config.field_of(kind, 'stop')}` ({list(stops or ())}) cuts what the prompt asks for, {cut!r}, "
                 "before it can be read; use the text that ends it, such as </answer> or </problem>, or leave it unset."
             )
+
+
+def check_generation(config: JointSelfPlayConfig) -> None:
+    """Raise ConfigError for a setting that the backend ignores; warn of sampling settings that bias the gradient."""
+    defaults = {f.name: f.default for f in dataclasses.fields(config)}
+    url, backend = "vllm_server_base_url", config.generation_backend
+    given = [(name, getattr(config, name), reader) for reader, names in _READ_BY.items() for name in names]
+    given = [(name, value, reader) for name, value, reader in given if value != defaults[name]]
+    for kind in config.configured_kinds:
+        if (value := config.given(kind, url)) is not None:
+            given.append((config.field_of(kind, url), value, "vllm_server"))
+    for name, value, reader in given:
+        if backend != reader:
+            raise ConfigError(
+                f"`{name}` ({value}) is read under generation_backend={reader} only, and `generation_backend` is "
+                f"{backend}; change that or leave it unset."
+            )
+    if config.vllm_importance_sampling_mode not in CORRECTION_MODES:
+        raise ConfigError(
+            f"`vllm_importance_sampling_mode` ({config.vllm_importance_sampling_mode!r}) must be one of "
+            f"{', '.join(CORRECTION_MODES)}."
+        )
+    engine_arguments(config)
+    check_generation_kwargs(config.generation_kwargs, config.generation_backend)
+    _warn_truncated_sampling(config)
+
+
+def outlast_servers(config: JointSelfPlayConfig) -> None:
+    """Increase the default `ddp_timeout` beyond the time that a vLLM server may take, since other processes wait in a
+    collective; raise ConfigError if the user set a shorter one. Call it before the process group is created."""
+    if config.generation_backend != "vllm_server" or config.ddp_timeout > (longest := config.vllm_patience):
+        return
+    usual = next(f.default for f in dataclasses.fields(config) if f.name == "ddp_timeout")
+    if config.ddp_timeout != usual:
+        raise ConfigError(
+            f"`ddp_timeout` ({config.ddp_timeout}) must be longer than a vLLM server may be waited for, {longest:.0f} "
+            "s (vllm_request_timeout x (vllm_request_retries + 1) and the pauses between), or the other processes end "
+            "with an error of NCCL's; raise it or leave it unset, or lower vllm_request_retries."
+        )
+    config.ddp_timeout = math.ceil(longest) + usual
+
+
+def engine_arguments(config: JointSelfPlayConfig) -> dict[str, Any]:
+    """Parse `vllm_engine_kwargs` into a dict; dtype defaults to the precision of the loss. Raises ConfigError if it is
+    set under a backend other than vllm, and for an argument that follows from another field."""
+    given = config.vllm_engine_kwargs
+    arguments = json_object("vllm_engine_kwargs", given, '{"enforce_eager": true}')
+    if arguments and config.generation_backend != "vllm":
+        raise ConfigError(
+            f"`vllm_engine_kwargs` ({given}) is read under generation_backend=vllm only, and `generation_backend` is "
+            f"{config.generation_backend}; a server gets its options when it is started."
+        )
+    for name, instead in _ENGINE_OURS.items():
+        if name in arguments:
+            raise ConfigError(
+                f"`vllm_engine_kwargs` must not hold {name} ({arguments[name]}): it follows from {instead}."
+            )
+    return {"dtype": "bfloat16" if config.bf16 else "float32", **arguments}
+
+
+def _warn_truncated_sampling(config: JointSelfPlayConfig) -> None:
+    for role in config.configured_kinds:
+        settings = config.role(role)
+        cut = [f"top_p={settings.top_p:g}"] if settings.top_p < 1 else []
+        cut += [f"top_k={settings.top_k}"] if settings.top_k > 0 else []
+        cut += cutting(config)
+        if cut and settings.trained:
+            logger.warning(
+                f"The {role} samples with {' and '.join(cut)} from a cut distribution, and the loss takes its ratio "
+                "to the full one: the gradient is biased. Leave them at their defaults, or know that it is."
+            )
+
+
+def cutting(config: JointSelfPlayConfig) -> list[str]:
+    """Return the settings common to all roles that change the sampling distribution, as "name=value" texts."""
+    settings = {"min_p": config.min_p, "repetition_penalty": config.repetition_penalty}
+    settings |= json_object("generation_kwargs", config.generation_kwargs)
+    neutral = {"min_p": (None, 0), "repetition_penalty": (1,)}
+    return [f"{name}={value}" for name, value in settings.items() if value not in neutral.get(name, (None,))]

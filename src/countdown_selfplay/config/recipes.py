@@ -1,10 +1,12 @@
-"""Recipes: YAML files that ship with the package, some as changes to another (`recipe:`), and the merge of two sources
-of settings."""
+"""Sources of settings: recipes (shipped YAML files, some as changes to another, `recipe:`), a user's YAML file, flags;
+how each is read, and the merge of two of them. parser.py converts the values. Loads no torch."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,8 @@ import yaml
 from ..errors import ConfigError
 from ..games.settings import Settings
 from ..options import json_object
-from ..registry import Registry, suggestion
-from .countdown_fields import CountdownArguments
+from ..registry import ELSEWHERE, Registry, suggestion
+from .fields import CountdownArguments
 from .roles import FIELDS, FLAT, FLAT_FIELDS, PLAIN, parsed_roles
 
 PLACES = (Path(__file__).parents[1] / "recipes", Path(__file__).parents[3] / "examples" / "recipes")
@@ -84,11 +86,9 @@ def over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, **above, **({"roles": roles} if roles else {})}
 
 
-def chain(
-    name: str, known: Mapping[str, Path], read: Callable[[Path], dict[str, Any]]
-) -> list[tuple[Path, dict[str, Any]]]:
+def chain(name: str, known: Mapping[str, Path]) -> list[tuple[Path, dict[str, Any]]]:
     """Return the files of a recipe and of those that it extends (`recipe:`), each with its settings, the recipe first.
-    `known`: files by name; `read`: reads the settings of a file. Raises ConfigError for a circular extension."""
+    `known`: files by name. Raises ConfigError for a circular extension."""
     if not isinstance(name, str):
         raise ConfigError(f"`recipe` ({name}) must be a text.")
     names: list[str] = []
@@ -101,29 +101,23 @@ def chain(
                 "must hold all its settings itself."
             )
         names.append(base)
-        settings = read(known[base])
+        settings = read_settings(known[base])
+        files.append((known[base], settings))
         base = settings.pop("recipe", None)
-        files.append((known[names[-1]], settings))
     return files
 
 
-def resolved(name: str, known: Mapping[str, Path], read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+def resolved(name: str, known: Mapping[str, Path]) -> dict[str, Any]:
     """Merge the settings of a recipe with those of the recipes that it extends (`chain`)."""
-    (_, settings), *below = chain(name, known, read)
+    (_, settings), *below = chain(name, known)
     for _, base in below:
         settings = over(base, settings)
     return settings
 
 
-def written(path: Path) -> dict[str, Any]:
-    """Read the settings in the file of a shipped recipe."""
-    settings: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return settings
-
-
 def recipe_settings(name: str, command: str = "joint") -> dict[str, Any]:
     """Return all settings of a recipe: of the trainer, its model and its data."""
-    return resolved(name, recipes(command), written)
+    return resolved(name, recipes(command))
 
 
 def refusal_of(name: str, known: Collection[str]) -> str:
@@ -148,5 +142,189 @@ def recipe_fields(name: str, changes: Mapping[str, Any], training: type) -> dict
     a change that is not a field."""
     fields = {f.name for f in dataclasses.fields(training) if f.init} | COUNTDOWN
     check_names(changes, training, fields)
-    shipped = recipe_settings(name)
-    return as_fields(over({field: value for field, value in shipped.items() if field in fields}, changes))
+    shipped = {field: value for field, value in recipe_settings(name).items() if field in fields}
+    return as_fields(over(shipped, changes))
+
+
+@dataclass
+class Sources:
+    """Unconverted settings of a command line, by source."""
+
+    argv: list[str]
+    """Arguments, with underscores in the names of flags, without --config and --recipe."""
+    flags: dict[str, list[str]]
+    """Words after each flag, by the flag's name."""
+    recipe: str | None
+    """Name of the recipe that the run uses."""
+    written: dict[str, Any]
+    """Settings in the file of --config."""
+    files: list[tuple[str, dict[str, Any]]]
+    """Files with their settings, in ascending order of precedence: recipes, then the file of --config."""
+
+    def check_names(self, fields: Collection[str], elsewhere: Mapping[str, str] | None = None) -> None:
+        """Raise ConfigError, which suggests the nearest name, for a flag or a key of a file that is not a field.
+        elsewhere: options that only other commands have -> hint at this command's option."""
+        known = {f"{prefix}{name}" for name in fields for prefix in ("", "no_")}
+        for flag in self.flags:
+            if flag not in known:
+                cure = (elsewhere or {}).get(ELSEWHERE.get(flag, flag)) or _cure(flag, fields).replace(
+                    "mean '", "mean '--", 1
+                )
+                raise ConfigError(f"Unknown option '--{flag}'.{cure}")
+        for path, settings in self.files:
+            for key in settings:
+                if key not in fields and key != "env":
+                    raise ConfigError(f"{path}: unknown field '{key}'.{_cure(key, fields)}")
+
+
+def _cure(name: str, fields: Collection[str]) -> str:
+    return refusal_of(name, fields) or " `--help-all` lists them."
+
+
+def read_sources(
+    argv: Sequence[str], command: str = "joint", usual: str | None = None, with_model: bool = False
+) -> Sources:
+    """Read the sources of a command's settings. The recipe is `usual` where the arguments name neither recipe nor
+    config file nor (unless `with_model`) model. Raises ConfigError or UnknownNameError for a file or recipe that
+    cannot be read, and for circular recipes."""
+    argv = [underscored(argument) for argument in argv]
+    flags, known = flags_of(argv), recipes(command)
+    path, written = None, {}
+    if "config" in flags:
+        if not flags["config"]:
+            raise ConfigError("`--config` needs a YAML file, or the name of a recipe.")
+        named, argv = flags.pop("config")[0], without(argv, "--config")
+        if named in known and "recipe" not in flags and not Path(named).is_file():
+            flags["recipe"] = [named]
+        elif Path(named).is_file():
+            path, written = named, read_settings(named)
+        else:
+            raise ConfigError(
+                f"There is no config file '{named}'; pass a YAML file, or a name that `countdown-selfplay recipes` "
+                f"lists.{suggestion(named, list(known))}"
+            )
+    if flags.get("recipe") == []:
+        raise ConfigError("`--recipe` needs the name of a recipe, such as tiny/default.")
+    names, argv = flags.pop("recipe", None), without(argv, "--recipe")
+    recipe = names[0] if names else written.pop("recipe", None)
+    if recipe is None and path is None and (with_model or "model_name_or_path" not in flags):
+        recipe = usual
+    files = [] if recipe is None else [(str(file), settings) for file, settings in chain(recipe, known)[::-1]]
+    files += [] if path is None else [(path, written)]
+    return Sources(argv, flags, recipe, written, files)
+
+
+def flags_of(argv: list[str]) -> dict[str, list[str]]:
+    """Map each flag to the words after it; the last occurrence of a repeated flag wins."""
+    flags: dict[str, list[str]] = {}
+    words: list[str] = []
+    for argument in argv:
+        if argument.startswith("--"):
+            name, equals, value = argument[2:].partition("=")
+            words = flags[name] = [value] if equals else []
+        else:
+            words.append(argument)
+    return flags
+
+
+def without(argv: list[str], flag: str) -> list[str]:
+    """Return `argv` without the flag and its value, wherever it occurs."""
+    kept, skip = [], False
+    for argument in argv:
+        name, equals, _ = argument.partition("=")
+        if name != flag and (not skip or argument.startswith("--")):
+            kept.append(argument)
+        skip = name == flag and not equals
+    return kept
+
+
+def underscored(argument: str) -> str:
+    """Return an option with underscores in its name: `--n_problems=5` for `--n-problems=5`. Others are unchanged."""
+    name, equals, value = argument.partition("=")
+    return name.replace("-", "_").replace("__", "--", 1) + equals + value if name.startswith("--") else argument
+
+
+_DEEPEST, _MOST = 50, 100_000
+"""Largest depth of nesting, and number of values, of a file."""
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """Return the mapping in a YAML file. Raises ConfigError for content that is not a mapping with text keys, and for
+    an invalid `env`."""
+    content = read_yaml(path)
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} must be a YAML mapping from fields to values.")
+    for key in content:
+        if not isinstance(key, str):
+            raise ConfigError(f"{path}: unknown field {key!r}; the name of a field is a text.")
+    env = content.get("env", {})
+    if not isinstance(env, dict):
+        raise ConfigError(f"{path}: `env` ({env}) must map environment variables to their values.")
+    for name, value in env.items():
+        if not isinstance(name, str) or not name or "=" in name or not isinstance(value, str | int | float):
+            raise ConfigError(
+                f"{path}: `env` sets {name!r} to {value!r:.60}; it must map the name of an environment variable, a "
+                'text without `=`, to a text or a number, such as {OMP_NUM_THREADS: "1"}.'
+            )
+    return content
+
+
+class _Loader(yaml.SafeLoader):
+    """Loader that refuses a repeated key, as the YAML standard does; PyYAML keeps the last value."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if (key.tag, key.value) in seen and key.value != "<<":
+                raise yaml.MarkedYAMLError(problem=f"'{key.value}' is given twice", problem_mark=key.start_mark)
+            seen.add((key.tag, key.value))
+        return node
+
+
+def read_yaml(path: str | Path) -> Any:
+    """Return the value in a YAML file. Raises ConfigError for invalid YAML, for the character NUL, and for lists and
+    mappings that contain themselves or exceed _DEEPEST or _MOST: aliases make a few lines billions of values."""
+    try:
+        content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        _measured(content, str(path), {})
+    except RecursionError:
+        raise ConfigError(f"{path}: lists and mappings are nested more than {_DEEPEST} deep.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not a YAML file: it is not UTF-8 text.") from None
+    except ConfigError:
+        raise
+    except (yaml.YAMLError, ValueError) as error:  # an impossible date is a ValueError
+        raise ConfigError(f"{path} is not YAML: {_fault(error)}.") from None
+    return content
+
+
+def _fault(error: Exception) -> str:
+    words = " ".join(str(error).split())[:120]
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return words
+    mark = error.context_mark or error.problem_mark
+    return f"{'' if mark is None else f'line {mark.line + 1}: '}{error.problem or words}"
+
+
+def _measured(value: Any, path: str, known: dict[int, tuple[float, float]]) -> tuple[float, float]:
+    """Return the number of values in a value, and its depth. known: results of lists and mappings by `id`, infinite
+    while they are computed, which detects a value that contains itself."""
+    if isinstance(value, str) and "\0" in value:
+        raise ConfigError(f"{path}: {value!r:.60} holds the character NUL, which no name or path can; remove it.")
+    if not isinstance(value, dict | list | tuple | set):
+        return 1, 0
+    if id(value) not in known:
+        known[id(value)] = math.inf, math.inf
+        held = [*value, *value.values()] if isinstance(value, dict) else value
+        values = [_measured(one, path, known) for one in held]
+        known[id(value)] = 1 + sum(size for size, _ in values), 1 + max((deep for _, deep in values), default=0)
+    size, deep = known[id(value)]
+    if math.isinf(size):
+        raise ConfigError(f"{path}: a list or mapping holds itself, by an alias of its anchor; write it out.")
+    if deep > _DEEPEST or size > _MOST:
+        how = f"nested more than {_DEEPEST} deep" if deep > _DEEPEST else f"more than {_MOST} values"
+        raise ConfigError(f"{path}: lists and mappings are {how}.")
+    return size, deep

@@ -12,24 +12,27 @@ from ..objectives import make_objective
 from ..options import hints_of
 from ..registry import suggestion
 from .fields import RoleFields
-from .ranges import check_number
-from .roles import Role
+from .roles import Role, check_number
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig
+
+_TRAINING = (
+    *("objective", "objective_kwargs", "learning_rate", "warmup_steps", "max_grad_norm", "beta", "entropy_coef"),
+    *("entropy_target", "sft_coef"),
+)
+_NUMBERS = ("learning_rate", "beta", "warmup_steps", "max_grad_norm", "entropy_coef", "temperature", "top_p", "top_k")
 
 
 def check_kinds(config: JointSelfPlayConfig) -> None:
     """Check that the configured roles are those of the game and that each has a valid number of players."""
     game = "The game" if config.game is None else f"`game` ({config.game})"
     for kind in dict.fromkeys([*config.named_kinds, *sorted(kind for kind, _ in config.written)]):
-        if kind in config.kinds:
-            continue
-        names = sorted((name, s) for (k, s), name in config.written.items() if k == kind and name == f"{kind}_{s}")
-        if kind == "conjecturer" and not config.given(kind, "players"):
-            continue  # "no conjecturer", which is so
+        if kind in config.kinds or (kind == "conjecturer" and not config.given(kind, "players")):
+            continue  # players 0 say that there is no conjecturer, which is so
         roles: Any = config.roles
-        where = f"`{names[0][0]}` ({roles[kind][names[0][1]]})" if names else f"`roles.{kind}` ({roles[kind]})"
+        fields = sorted(s for (k, s), name in config.written.items() if k == kind and name == f"{kind}_{s}")
+        where = config.shown(kind, fields[0]) if fields else f"`roles.{kind}` ({roles[kind]})"
         raise ConfigError(
             f"{where} is of a role that the game does not have: {game} has {', '.join(config.kinds)}; leave it out, "
             "or put your game into GAMES (or pass game=None and its object to the trainer)."
@@ -37,13 +40,13 @@ def check_kinds(config: JointSelfPlayConfig) -> None:
         )
     for kind in config.kinds:
         optional = kind in config.optional or kind == "conjecturer"
-        if not optional and kind not in config.configured_kinds:
+        if kind in config.configured_kinds:
+            _check_counts(config, kind, optional)
+        elif not optional:
             raise ConfigError(
                 f"{game} has a role '{kind}' that is not configured; add `roles.{kind}`, which may be empty: "
                 f"{{{kind}: {{}}}}."
             )
-        if kind in config.configured_kinds:
-            _check_counts(config, kind, optional)
 
 
 def _check_counts(config: JointSelfPlayConfig, kind: str, optional: bool) -> None:
@@ -60,181 +63,116 @@ def _check_counts(config: JointSelfPlayConfig, kind: str, optional: bool) -> Non
         )
 
 
-_TRAINING = (
-    *("objective", "objective_kwargs", "learning_rate", "warmup_steps", "max_grad_norm", "beta", "entropy_coef"),
-    *("entropy_target", "sft_coef"),
-)
-
-
 def check_players(config: JointSelfPlayConfig) -> None:
     """Check the ranges of role settings; refuse those that a role with frozen or shared weights would not read."""
     for (kind, setting), name in config.written.items():
         check_number(name, setting, config.given(kind, setting))
     for s in config.one_of_each_kind:
-        weights = f"`{config.field_of(s.kind, 'weights')}` ({config.given(s.kind, 'weights')})"
+        weights = config.shown(s.kind, "weights")
         for setting in _TRAINING if s.weights is None else ():
             if config.was_given(s.kind, setting):
                 raise ConfigError(
-                    f"`{config.field_of(s.kind, setting)}` ({config.given(s.kind, setting)}) is for a role that is "
-                    f"trained, and {weights} freezes this one; leave one of them unset."
+                    f"{config.shown(s.kind, setting)} is for a role that is trained, and {weights} freezes this one; "
+                    "leave one of them unset."
                 )
         if s.weights is not None and s.model is not None and config.was_given(s.kind, "weights"):
             raise ConfigError(
-                f"`{config.field_of(s.kind, 'model')}` ({s.model}) would not be read beside {weights}, whose weights "
-                "it plays; leave one of them unset."
+                f"{config.shown(s.kind, 'model')} would not be read beside {weights}, whose weights it plays; leave "
+                "one of them unset."
             )
-
-
-def check_sizes(config: JointSelfPlayConfig) -> None:
-    """Check that proposals form whole groups, every step has a sample, and a token budget holds an answer."""
-    writing, proposals = config.players_of("conjecturer"), config.proposals_per_round
-    if writing and not proposals:
-        raise ConfigError(
-            "`proposals_per_round` (0) must be at least 1; for no conjecturer set conjecturer_players=0."
-        )
-    if writing and proposals % (group := config.role(writing[0]).num_generations):
-        below = proposals // group * group
-        near = " or ".join(str(size) for size in (below, below + group) if size)
-        raise ConfigError(
-            f"`proposals_per_round` ({proposals}) must be a multiple of `{group_name(config, 'conjecturer')}` "
-            f"({group}), the proposals that a conjecturer writes to one prompt; set it to {near}."
-        )
-    for s in config.one_of_each_kind:
-        if s.trained and not s.sequences_per_step and config.samples()[s.role] < config.steps_per_round:
-            raise ConfigError(
-                f"`steps_per_round` ({config.steps_per_round}) must be at most the {config.samples()[s.role]} samples "
-                f"of the {s.kind} in a round, which the steps share; lower it, or set sequences_per_step."
-            )
-    check_tokens(config, {})
-
-
-def check_tokens(config: JointSelfPlayConfig, prompts: Mapping[str, int], moves: int = 1) -> None:
-    """Raise ConfigError if `max_tokens_per_micro_batch` cannot hold a prompt with one answer of each trained role.
-    prompts: tokens of the longest prompt by role, where known. moves: moves in an answer, all in one micro-batch."""
-    budget = config.max_tokens_per_micro_batch
-    for s in (s for s in config.one_of_each_kind if s.trained and budget):
-        prompt, rows = prompts.get(s.kind), moves if s.kind == config.solver.kind else 1
-        if budget < (least := rows * ((prompt or 1) + s.max_completion_length)):
-            length = "a prompt" if prompt is None else f"{prompt} tokens of prompt"
-            raise ConfigError(
-                f"`max_tokens_per_micro_batch` ({budget}) must hold one answer of the {s.kind}, {length} and "
-                f"{s.max_completion_length} of completion{f' in each of {rows} moves' * (rows > 1)}; set it to "
-                f"{least} or more, to 0 for no bound, or lower max_completion_length."
-            )
-
-
-def objective_of(config: JointSelfPlayConfig, kind: str) -> Any:
-    clips = {"low": config.importance_clip_low, "high": config.importance_clip_high}
-    return make_objective(config.given(kind, "objective"), config.given(kind, "objective_kwargs"), **clips)
-
-
-def _needed_samples(objective: Any, kind: str) -> int:
-    """Return the least number of samples per prompt that the objective needs for its comparison."""
-    needed = objective.needs_samples
-    return max(needed, objective.needs_answers) if kind == "prover" else needed
-
-
-def group_name(config: JointSelfPlayConfig, kind: str) -> str:
-    given = config.was_given(kind, "num_generations")
-    return config.field_of(kind, "num_generations") if given else "num_generations"
-
-
-_NUMBERS = (
-    *("learning_rate", "beta", "warmup_steps", "max_grad_norm", "entropy_coef", "temperature", "top_p", "top_k"),
-)
 
 
 def check_settings(config: JointSelfPlayConfig) -> None:
     """Check that numeric settings of roles have a value, that objectives fit their roles, and the sizes of a round."""
-    present = {s.kind: s for s in config.one_of_each_kind}
+    trained = {s.kind: s for s in config.one_of_each_kind if s.trained}
     for kind in config.configured_kinds:
         for name in _NUMBERS:
             if config.given(kind, name) is None and getattr(config, name) is None:
                 raise ConfigError(
                     f"`{name}` (None) must be a number, for `{config.field_of(kind, name)}` is not set either."
                 )
-        target = config.given(kind, "entropy_target")
-        if target is not None and not config.use_adaptive_entropy:
+        if config.given(kind, "entropy_target") is not None and not config.use_adaptive_entropy:
             raise ConfigError(
-                f"`{config.field_of(kind, 'entropy_target')}` ({target}) is read under use_adaptive_entropy=True "
-                "only; set that too, or leave it unset."
+                f"{config.shown(kind, 'entropy_target')} is read under use_adaptive_entropy=True only; set that too, "
+                "or leave it unset."
             )
-        _check_objective(config, kind, kind in present and present[kind].trained)
+        name, arguments = config.given(kind, "objective"), config.given(kind, "objective_kwargs")
+        clips = {"low": config.importance_clip_low, "high": config.importance_clip_high}
+        objective = make_objective(name, arguments, **clips)  # refuses wrong arguments of a frozen role too
+        if kind in trained:
+            _check_objective(config, trained[kind], objective)
     check_sizes(config)
 
 
-def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> None:
-    name, arguments = config.given(kind, "objective"), config.given(kind, "objective_kwargs")
-    field, arguments_field = (config.field_of(kind, f) for f in ("objective", "objective_kwargs"))
-    objective = objective_of(config, kind)
-    if not trained:
-        return
+def _check_objective(config: JointSelfPlayConfig, role: Role, objective: Any) -> None:
+    """Check that the objective of a trained role, its KL and its supervised term have what they need."""
+    kind, field = role.kind, config.field_of(role.kind, "objective")
+    shown = config.shown(kind, "objective")
     if kind == "conjecturer" and objective.needs_correctness:
         raise ConfigError(
-            f"`{field}` ({name}) needs the verifier's bit, which only the prover has; use rloo, "
-            "reinforce, grpo or rest."
+            f"{shown} needs the verifier's bit, which only the prover has; use rloo, reinforce, grpo or rest."
         )
-    settings = config.role(kind)
-    count = settings.demonstrations_per_step
-    if count and not settings.sft_coef:
+    if role.demonstrations_per_step and not role.sft_coef:
         raise ConfigError(
-            f"`{config.field_of(kind, 'demonstrations_per_step')}` ({count}) has no effect with "
+            f"{config.shown(kind, 'demonstrations_per_step')} has no effect with "
             f"`{config.field_of(kind, 'sft_coef')}` 0, the weight of the supervised term; set that too, such as 0.3."
         )
-    _check_kl(config, settings)
-    blind = not objective.reads_rewards
-    if kind == "prover" and blind and config.kl_in == "reward" and settings.beta > 0:
+    for name in ("kl_estimator", "kl_reduction"):
+        value, allowed = getattr(role, name), get_args(hints_of(RoleFields)[name])
+        chosen = config.field_of(kind, name) if config.was_given(kind, name) else name
+        if value not in allowed:
+            raise ConfigError(f"`{chosen}` ({value!r}) must be one of {', '.join(allowed)}.")
+        if config.kl_in == "reward" and value != allowed[0]:
+            raise ConfigError(
+                f"`{chosen}` ({value}) is of the KL as a loss term, and kl_in=reward charges the sum of log-ratios; "
+                "set kl_in=loss, or leave it unset."
+            )
+    if kind == "prover" and not objective.reads_rewards and config.kl_in == "reward" and role.beta > 0:
         raise ConfigError(
-            f"`kl_in` (reward) has no effect on `{field}` ({name}), which looks at the verifier's bit alone; "
-            f"set kl_in=loss, or {config.field_of(kind, 'beta')}=0."
+            f"`kl_in` (reward) has no effect on {shown}, which looks at the verifier's bit alone; set kl_in=loss, or "
+            f"{config.field_of(kind, 'beta')}=0."
         )
-    refuse_ignored_charges(config, kind, field, name, objective)
-    if settings.sft_coef:
-        _check_supervised(config, settings, objective)
-    group, needed = settings.num_generations, _needed_samples(objective, kind)
-    if group < needed and not arguments:
+    refuse_ignored_charges(config, kind, field, role.objective, objective)
+    if role.sft_coef:
+        _check_supervised(config, role, objective)
+    needed = max(objective.needs_samples, objective.needs_answers if kind == "prover" else 0)
+    if role.num_generations < needed:
+        if role.objective_kwargs:
+            raise ConfigError(
+                f"`{field}` ({role.objective}, {role.objective_kwargs}) needs at least {needed} samples per prompt "
+                f"and `{_group_name(config, kind)}` is {role.num_generations}; raise that or change "
+                f"`{config.field_of(kind, 'objective_kwargs')}`."
+            )
         raise ConfigError(
-            f"`{group_name(config, kind)}` ({group}) must be at least {needed}: `{field}` ({name}) compares a sample "
-            "with others of its prompt; raise it, or use an objective without such a baseline, as reinforce."
-        )
-    if group < needed:
-        raise ConfigError(
-            f"`{field}` ({name}, {arguments}) needs at least {needed} samples per prompt and "
-            f"`{group_name(config, kind)}` is {group}; raise that or change `{arguments_field}`."
+            f"`{_group_name(config, kind)}` ({role.num_generations}) must be at least {needed}: {shown} compares a "
+            "sample with others of its prompt; raise it, or use an objective without such a baseline, as reinforce."
         )
 
 
-def _check_supervised(config: JointSelfPlayConfig, settings: Role, objective: Any) -> None:
+def _check_supervised(config: JointSelfPlayConfig, role: Role, objective: Any) -> None:
     """Check that a role with `sft_coef` has samples for the supervised term."""
-    if settings.demonstrations_per_step:
-        _check_demonstrations(config, settings)
-        return
-    kind, start = settings.kind, f"`{config.field_of(settings.kind, 'sft_coef')}` ({settings.sft_coef}) has no effect"
-    if config.game is not None and kind not in GAMES.load(config.game).imitated:
+    kind, start = role.kind, f"`{config.field_of(role.kind, 'sft_coef')}` ({role.sft_coef}) has no effect"
+    if role.demonstrations_per_step:
+        if kind != config.solver.kind:
+            raise ConfigError(
+                f"{config.shown(kind, 'demonstrations_per_step')} are right answers, and the {kind} gives none; set "
+                f"it to 0, or give it to the {config.solver.kind}."
+            )
+    elif config.game is not None and kind not in GAMES.load(config.game).imitated:
         raise ConfigError(
             f"{start}: the game {config.game} marks no samples of the {kind} for a supervised term; set it to 0, "
             "or give it demonstrations_per_step."
         )
-    if objective.replay is not None:
+    elif objective.replay is not None:
         raise ConfigError(
             f"{start} beside `{config.field_of(kind, 'objective')}`, which imitates kept samples; set it to 0, or "
             "take an objective that weighs samples, such as grpo."
         )
 
 
-def _check_demonstrations(config: JointSelfPlayConfig, settings: Role) -> None:
-    """Check that only the role that answers the problems has demonstrations."""
-    name = f"`{config.field_of(settings.kind, 'demonstrations_per_step')}` ({settings.demonstrations_per_step})"
-    if settings.kind != config.solver.kind:
-        raise ConfigError(
-            f"{name} are right answers, and the {settings.kind} gives none; set it to 0, or give it to the "
-            f"{config.solver.kind}."
-        )
-
-
 def refuse_ignored_charges(config: JointSelfPlayConfig, kind: str, field: str, name: str, objective: Any) -> None:
     """Raise ConfigError for a length charge that the prover's objective does not read. `field`: setting that chose the
-    objective."""
+    objective. `name`: its value."""
     if kind != "prover" or objective.reads_rewards:
         return
     cures = {
@@ -249,17 +187,46 @@ def refuse_ignored_charges(config: JointSelfPlayConfig, kind: str, field: str, n
             )
 
 
-def _check_kl(config: JointSelfPlayConfig, settings: Role) -> None:
-    """Check the estimator and the reduction of the KL term."""
-    for name in ("kl_estimator", "kl_reduction"):
-        value, allowed = getattr(settings, name), get_args(hints_of(RoleFields)[name])
-        field = config.field_of(settings.kind, name) if config.was_given(settings.kind, name) else name
-        if value not in allowed:
-            raise ConfigError(f"`{field}` ({value!r}) must be one of {', '.join(allowed)}.")
-        if config.kl_in == "reward" and value != allowed[0]:
+def check_sizes(config: JointSelfPlayConfig) -> None:
+    """Check that proposals form whole groups, every step has a sample, and a token budget holds an answer."""
+    writing, proposals = config.players_of("conjecturer"), config.proposals_per_round
+    if writing and not proposals:
+        raise ConfigError(
+            "`proposals_per_round` (0) must be at least 1; for no conjecturer set conjecturer_players=0."
+        )
+    if writing and proposals % (group := config.role(writing[0]).num_generations):
+        below = proposals // group * group
+        near = " or ".join(str(size) for size in (below, below + group) if size)
+        raise ConfigError(
+            f"`proposals_per_round` ({proposals}) must be a multiple of `{_group_name(config, 'conjecturer')}` "
+            f"({group}), the proposals that a conjecturer writes to one prompt; set it to {near}."
+        )
+    for s in config.one_of_each_kind:
+        if s.trained and not s.sequences_per_step and config.samples()[s.role] < config.steps_per_round:
             raise ConfigError(
-                f"`{field}` ({value}) is of the KL as a loss term, and kl_in=reward charges the sum of log-ratios; "
-                "set kl_in=loss, or leave it unset."
+                f"`steps_per_round` ({config.steps_per_round}) must be at most the {config.samples()[s.role]} samples "
+                f"of the {s.kind} in a round, which the steps share; lower it, or set sequences_per_step."
+            )
+    check_tokens(config, {})
+
+
+def _group_name(config: JointSelfPlayConfig, kind: str) -> str:
+    given = config.was_given(kind, "num_generations")
+    return config.field_of(kind, "num_generations") if given else "num_generations"
+
+
+def check_tokens(config: JointSelfPlayConfig, prompts: Mapping[str, int], moves: int = 1) -> None:
+    """Raise ConfigError if `max_tokens_per_micro_batch` cannot hold a prompt with one answer of each trained role.
+    prompts: tokens of the longest prompt by role, where known. moves: moves in an answer, all in one micro-batch."""
+    budget = config.max_tokens_per_micro_batch
+    for s in (s for s in config.one_of_each_kind if s.trained and budget):
+        prompt, rows = prompts.get(s.kind), moves if s.kind == config.solver.kind else 1
+        if budget < (least := rows * ((prompt or 1) + s.max_completion_length)):
+            length = "a prompt" if prompt is None else f"{prompt} tokens of prompt"
+            raise ConfigError(
+                f"`max_tokens_per_micro_batch` ({budget}) must hold one answer of the {s.kind}, {length} and "
+                f"{s.max_completion_length} of completion{f' in each of {rows} moves' * (rows > 1)}; set it to "
+                f"{least} or more, to 0 for no bound, or lower max_completion_length."
             )
 
 

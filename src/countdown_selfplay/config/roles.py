@@ -12,7 +12,6 @@ from typing import Any
 from ..errors import ConfigError
 from ..options import Range, help_of, hints_of, option, typed
 from ..registry import nearest
-from .ranges import RANGES, check_number
 
 FLAT = ("prover", "conjecturer")
 """Roles whose common settings are also fields of the config (`prover_learning_rate`)."""
@@ -20,9 +19,9 @@ START = "start"
 """Value of `weights` for a role that plays the weights that were passed in and is never trained."""
 
 
-def _plain(text: str, free: bool = False) -> Any:
-    """Declare a setting that falls back on the config's field of the same name."""
-    return option(None, text, free=free, plain=True)
+def _plain(text: str, *within: Range, free: bool = False) -> Any:
+    """Declare a setting that falls back on the config's field of the same name, which has the same range."""
+    return option(None, text, *within, free=free, plain=True)
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,9 @@ class Role:
     kind: str = ""
     """Role of the player in the game."""
     players: int = option(
-        1, "How many of the {role} there are; several are called {role}/0, {role}/1 and so on. 0: none."
+        1,
+        "How many of the {role} there are; several are called {role}/0, {role}/1 and so on. 0: none.",
+        Range(0, why="0 leaves the role out"),
     )
     model: str | None = option(None, "What the {role} starts from, a hub id or a folder. None: the run's model.")
     weights: str | None = option(
@@ -45,26 +46,36 @@ class Role:
     )
     """Name of the player's weights; None: those that were passed in, frozen."""
     sequences_per_step: int = _plain(
-        "Trained sequences of the {role} in an optimizer step, over all processes. None: sequences_per_step."
+        "Trained sequences of the {role} in an optimizer step, over all processes. None: sequences_per_step.",
+        Range(0, why="0 cuts a round into steps_per_round equal steps"),
     )
-    """Value 0: the round's samples are divided into steps_per_round equal parts."""
-    num_generations: int = _plain("Samples per prompt of the {role}. None: num_generations.")
+    num_generations: int = _plain(
+        "Samples per prompt of the {role}. None: num_generations.", Range(1, why="samples of a prompt")
+    )
     objective: str = option("rloo", "Advantage and loss of the {role}: a name in OBJECTIVES.")
     objective_kwargs: dict[str, Any] = option(
         help="Arguments of the {role}'s objective as JSON, such as '{\"k\": 4}'.", factory=dict
     )
-    learning_rate: float = _plain("Peak learning rate of the {role}. None: learning_rate.")
-    """Value 0 freezes the weights."""
-    warmup_steps: float = _plain(
-        "Linear warm-up of the {role} in rounds, or a share of them below 1. None: warmup_steps."
+    learning_rate: float = _plain(
+        "Peak learning rate of the {role}. None: learning_rate.", Range(0, why="0 freezes the role")
     )
-    max_grad_norm: float = _plain("The {role}'s gradient norm is clipped at this value. None: max_grad_norm.")
-    """Value 0 disables clipping."""
-    beta: float = _plain("Coefficient of the {role}'s KL to the weights that were passed in. None: beta.")
-    """Value 0 disables the KL term."""
+    warmup_steps: float = _plain(
+        "Linear warm-up of the {role} in rounds, or a share of them below 1. None: warmup_steps.",
+        Range(0, why="a share of the rounds below 1, else a number of rounds"),
+    )
+    max_grad_norm: float = _plain(
+        "The {role}'s gradient norm is clipped at this value. None: max_grad_norm.", Range(0, why="0 means no clip")
+    )
+    beta: float = _plain(
+        "Coefficient of the {role}'s KL to the weights that were passed in. None: beta.",
+        Range(0, why="0 means no KL term"),
+    )
     kl_estimator: str = _plain("Estimate of the {role}'s KL: k3 or k1. None: kl_estimator.")
     kl_reduction: str = _plain("How the {role}'s KL is reduced over tokens: sum or mean. None: kl_reduction.")
-    entropy_coef: float = _plain("Coefficient of the {role}'s entropy bonus (nats per token). None: entropy_coef.")
+    entropy_coef: float = _plain(
+        "Coefficient of the {role}'s entropy bonus (nats per token). None: entropy_coef.",
+        Range(0, why="0 means no bonus"),
+    )
     entropy_target: float | None = _plain(
         "Under use_adaptive_entropy: mean entropy (nats per token) at or below which the {role}'s bonus acts. None: "
         "entropy_target."
@@ -74,19 +85,26 @@ class Role:
         0.0,
         "Weight of a supervised term. It is on samples that the game marks for it (critic_discernment: right first "
         "answers) and on demonstrations (demonstrations_per_step). 0: none.",
+        Range(0, why="0 means no supervised term"),
     )
     demonstrations_per_step: int = option(
         0,
         "Demonstrations in each optimizer step, beside the {role}'s answers and over all processes, in the supervised "
         "term (sft_coef): an anchor that keeps what it can do. The domain makes them. A step without a signal of the "
         "{role} takes none.",
+        Range(0, why="0 means none"),
     )
-    temperature: float = _plain("Sampling temperature of the {role}. None: temperature.")
-    top_p: float = _plain("Nucleus of the {role}'s sampling. None: top_p.")
-    """Value 1 disables nucleus sampling."""
-    top_k: int = _plain("Top-k of the {role}'s sampling. None: top_k.")
-    """Value 0 disables top-k sampling."""
-    max_completion_length: int = _plain("Most tokens in a sample of the {role}. None: max_completion_length.")
+    temperature: float = _plain(
+        "Sampling temperature of the {role}. None: temperature.",
+        Range(0, why="samples are drawn, not decoded greedily", above=True),
+    )
+    top_p: float = _plain(
+        "Nucleus of the {role}'s sampling. None: top_p.", Range(0, 1, "1 switches it off", above=True)
+    )
+    top_k: int = _plain("Top-k of the {role}'s sampling. None: top_k.", Range(0, why="0 switches it off"))
+    max_completion_length: int = _plain(
+        "Most tokens in a sample of the {role}. None: max_completion_length.", Range(1, why="tokens")
+    )
     stop: tuple[str, ...] | None = option(
         None, "Texts that end a sample of the {role}: one text, or a list as JSON ([]: none). None: the domain's."
     )
@@ -130,6 +148,11 @@ EACH = ("model", "temperature", "top_p", "top_k", "learning_rate")
 """Settings in which players of one role may differ (`each`)."""
 
 
+def check_number(name: str, setting: str, value: object) -> None:
+    """Raise ConfigError for a number outside the range of a role's setting; other values pass. `name`: in messages."""
+    help_of(FIELDS[setting]).range.check(name, value)
+
+
 def usual(setting: str) -> Any:
     """Return the default of a role's setting."""
     default = FIELDS[setting].default
@@ -140,7 +163,7 @@ def role_option(kind: str, setting: str) -> Any:
     """Declare the field of the config for a role's setting; its default None means that it was not given."""
     text = help_of(FIELDS[setting])
     usual = f" Default: {FIELDS[setting].default}." if setting == "objective" else ""
-    return option(None, text.replace("{role}", kind) + usual, RANGES.get(setting, Range()), free=text.free)
+    return option(None, text.replace("{role}", kind) + usual, text.range, free=text.free)
 
 
 @dataclass
@@ -249,8 +272,3 @@ def _mappings(name: str, given: Any) -> list[dict[str, Any]]:
         for setting, value in settings.items():
             check_number(f"{name}[{i}].{setting}", setting, value)
     return result
-
-
-def names_of(kind: str, players: int) -> tuple[str, ...]:
-    """Return the names of a role's players: the role if there is one player, else role/0, role/1 and so on."""
-    return (kind,) if players == 1 else tuple(f"{kind}/{i}" for i in range(players))

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from .. import _trl
-from ..config.generation_rules import engine_arguments
+from ..config.part_rules import engine_arguments
 from ..distributed.ddp import Engine
 from ..errors import ConfigError
 from ..policies import inner_name

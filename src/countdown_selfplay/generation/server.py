@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from .. import _trl
-from ..config.generation_rules import cutting
+from ..config.part_rules import cutting
 from ..distributed.ddp import Engine
 from ..errors import ConfigError, GenerationError
 from ..policies import inner_name

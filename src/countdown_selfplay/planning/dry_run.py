@@ -15,11 +15,11 @@ from trl import ModelConfig, get_peft_config
 
 from ..chat_templates import prompt_ids
 from ..config import JointSelfPlayConfig, Role
-from ..config.countdown_fields import CountdownArguments
-from ..config.generation_rules import engine_arguments
+from ..config.fields import CountdownArguments
+from ..config.part_rules import engine_arguments
 from ..config.recipes import COUNTDOWN, spread
 from ..config.roles import FLAT_FIELDS, usual
-from ..config.run_rules import refusal
+from ..config.rules import refusal
 from ..config.script import JointScriptArguments, check_starts
 from ..domains import asked_of, domain_from, longest_problem
 from ..errors import ConfigError, CountdownSelfPlayError

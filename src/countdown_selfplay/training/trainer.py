@@ -19,9 +19,9 @@ from .. import _trl
 from .._trl_check import check_seam
 from ..config import JointSelfPlayConfig
 from ..config.changes import model_settings, run_settings
+from ..config.part_rules import check_domain
 from ..config.recipes import spread
-from ..config.rules import check_domain
-from ..config.run_rules import check_progress, refuse_unsupported
+from ..config.rules import check_progress, refuse_unsupported
 from ..contract.domain import OpenDomain
 from ..contract.game import Game
 from ..data.anchors import rounds_loader, run_anchors

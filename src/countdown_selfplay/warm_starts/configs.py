@@ -5,11 +5,9 @@ from typing import Any, Literal
 
 from trl import DPOConfig, SFTConfig
 
-from ..config.countdown_fields import CountdownFields
-from ..config.ranges import check_numbers
-from ..config.rules import check_reporters
+from ..config.fields import CountdownFields
+from ..config.inherited import Settled, check_numbers, check_reporters
 from ..config.script import EvaluationArguments
-from ..config.settled import Settled
 from ..distributed.choose import choose_engine
 from ..domains import domain_from
 from ..errors import ConfigError

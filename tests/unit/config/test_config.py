@@ -1,4 +1,4 @@
-# Tests: config/run_rules.py, config/settled.py, config/fields.py, config/countdown_fields.py, config/joint.py
+# Tests: config/rules.py, config/inherited.py, config/fields.py, config/joint.py, config/part_rules.py
 """Every cross-field rule: the message names field, value, rule and cure, before any model is loaded."""
 
 import copy
@@ -7,12 +7,14 @@ import pickle
 from typing import get_args, get_type_hints
 
 import pytest
+import torch
 from tests.joint_config import joint_config
+from transformers.utils.logging import warning_once
 
-from countdown_selfplay import JointConjecturerProverTrainer
-from countdown_selfplay.config.countdown_fields import EvaluationFields
+from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay.config.fields import EvaluationFields
+from countdown_selfplay.config.inherited import check_output
 from countdown_selfplay.config.role_rules import check_tokens
-from countdown_selfplay.config.run_rules import check_output
 from countdown_selfplay.config.script import EvaluationArguments
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation.setting import PRESETS, TRAINING, preset
@@ -94,3 +96,27 @@ def test_presets_are_the_papers_and_those_that_the_field_names():
     assert preset("cdg", {}) == {"temperature": 0.95, "top_p": 1.0, "top_k": 10, "max_new_tokens": 8192, **off}
     assert preset(TRAINING, {"temperature": 2.0}) == {"temperature": 2.0}
     assert get_args(get_type_hints(EvaluationFields)["eval_preset"]) == (TRAINING, *PRESETS)
+
+
+@pytest.mark.parametrize("name", ["JointSelfPlayConfig", "SFTSettings", "IPOSettings"])
+def test_one_of_several_visible_gpus_is_used_and_said(name, tmp_path, monkeypatch, caplog):
+    """Without a GPU: Trainer counts them by `torch.cuda.device_count`."""
+    place = "config" if name == "JointSelfPlayConfig" else "warm_starts.configs"
+    kind = getattr(pytest.importorskip(f"countdown_selfplay.{place}"), name)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    warning_once.cache_clear()
+    args = kind(output_dir=str(tmp_path), report_to="none", per_device_train_batch_size=8, bf16=False)
+    # Before, 8: TRL ended in "does not support nn.DataParallel", and a batch was 8 times as large.
+    assert args.n_gpu == 1 and args.train_batch_size == 8 and args.parallel_mode.name == "NOT_PARALLEL"
+    said = [record.getMessage() for record in caplog.records if "GPUs are visible" in record.getMessage()]
+    assert len(said) == 1 and "8 GPUs" in said[0] and "--accelerate_config ddp --num_processes 8" in said[0]
+
+
+def test_a_process_group_outlasts_a_server_that_is_waited_for():
+    """By hand: 6 tries of 600 s and pauses of 2, 4, 8, 16 and 32 s; 2 tries of 60 s and one of 2 s."""
+    asked = dict(use_cpu=True, report_to="none")
+    for client, seconds in (({}, 6 * 600 + 62), (dict(vllm_request_timeout=60, vllm_request_retries=1), 122)):
+        timeout = JointSelfPlayConfig("run", generation_backend="vllm_server", **client, **asked).ddp_timeout
+        assert timeout == (seconds + 1800 if seconds > 1800 else 1800)
+    assert JointSelfPlayConfig("run", **asked).ddp_timeout == 1800
+    assert JointSelfPlayConfig("run", generation_backend="vllm_server", ddp_timeout=4000, **asked).ddp_timeout == 4000

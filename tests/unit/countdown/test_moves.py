@@ -9,7 +9,7 @@ import random
 import pytest
 from transformers.utils import get_json_schema
 
-from countdown_selfplay.config.countdown_fields import CountdownFields
+from countdown_selfplay.config.fields import CountdownFields
 from countdown_selfplay.contract.domain import BaseDomain, in_moves
 from countdown_selfplay.countdown import (
     CountdownDomain,

@@ -10,11 +10,9 @@ from typing import Any, Literal
 
 import yaml
 
-from ...config.countdown_fields import CountdownArguments
-from ...config.fields import CurriculumFields, RoleFields
-from ...config.recipes import over, recipe_settings, spread
+from ...config.fields import CountdownArguments, CurriculumFields, RoleFields
+from ...config.recipes import over, read_yaml, recipe_settings, spread
 from ...config.roles import FIELDS, FLAT, parsed_roles
-from ...data.yaml_file import read_yaml
 from ...errors import ConfigError, DataError
 from ...registry import Registry
 from .tracks import Track

@@ -9,8 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ...config.recipes import read_yaml
 from ...data.jsonl import json_lines
-from ...data.yaml_file import read_yaml
 from ...errors import ConfigError, DataError
 from ...registry import Registry
 

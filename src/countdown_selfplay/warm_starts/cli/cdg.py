@@ -11,8 +11,8 @@ from typing import Any, Literal
 from trl import ModelConfig
 
 from ...cli.options import parse_options
-from ...config.countdown_fields import CountdownFields
-from ...config.run_rules import check_output
+from ...config.fields import CountdownFields
+from ...config.inherited import check_output
 from ...config.script import EvaluationArguments, check_starts
 from ...distributed.processes import ALONE, Processes
 from ...domains import domain_from

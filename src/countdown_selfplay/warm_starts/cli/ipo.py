@@ -5,7 +5,7 @@ from typing import Any
 
 from ...cli.launch import planned as planned_for
 from ...cli.options import parse_options
-from ...config.run_rules import check_run
+from ...config.inherited import check_run
 from ...data.files import held_out_problems, load_problem_rows
 from ...planning.dry_run import print_warm_start
 from ...planning.memory import launch_of

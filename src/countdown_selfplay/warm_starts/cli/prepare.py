@@ -13,7 +13,6 @@ from filelock import FileLock, Timeout
 from ...cli.commands import TRAINERS
 from ...cli.plain import OneLineParser
 from ...config.recipes import chain, recipes
-from ...config.recipes import written as settings_in
 from ...errors import ConfigError, RunFolderError
 
 
@@ -60,7 +59,7 @@ def written(recipe: str) -> str:
     """Return the texts of a recipe and of the recipes that it extends. Raises UnknownNameError, and ConfigError for a
     circle."""
     known = recipes("cdg") if recipe in recipes("cdg") else recipes()
-    return "\n".join(path.read_text(encoding="utf-8") for path, _ in chain(recipe, known, settings_in))
+    return "\n".join(path.read_text(encoding="utf-8") for path, _ in chain(recipe, known))
 
 
 def prepare(command: str, argv: list[str]) -> int:

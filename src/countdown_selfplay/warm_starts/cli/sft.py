@@ -7,7 +7,7 @@ from typing import Any
 
 from ...cli.launch import planned as planned_for
 from ...cli.options import parse_options
-from ...config.run_rules import check_run
+from ...config.inherited import check_run
 from ...config.script import check_starts
 from ...contract.domain import in_moves
 from ...data.files import held_out_problems, load_problem_rows
