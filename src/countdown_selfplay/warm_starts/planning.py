@@ -1,16 +1,17 @@
-"""Memory estimates of the warm starts and of iterated play: whole weights while models sample, an engine's share while
-one model trains."""
+"""Dry runs of the warm starts and of iterated play. The memory is that of whole weights while models sample, and of an
+engine's share while one model trains."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trl import get_peft_config
 
 from ..chat_templates import prompt_ids, ready
+from ..cli.launch import planned
 from ..domains import longest_problem
 from ..errors import CountdownSelfPlayError, PromptError
-from ..planning.dry_run import UNKNOWN_PROMPT, unreadable
-from ..planning.memory import Launch, Parts, kv_cache, memory_table, parameters_of, state
+from ..planning.dry_run import UNKNOWN_PROMPT, print_warm_start, unreadable
+from ..planning.memory import Launch, Parts, kv_cache, launch_of, memory_table, parameters_of, state
 from ..policies.adapters import config_of
 from ..policies.build import read_tokenizer
 from ..tiny import resolve_model
@@ -41,22 +42,24 @@ def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) 
     yield memory_table({}, play, {**lasting, **gradients})
 
 
-def warm_start_lines(args: Any, options: Any, launch: Launch) -> Iterator[str]:
-    """Yield lines on the memory of `sft` and `ipo`, without the keys and values of sampled texts."""
-    yield f"\n# Memory per process in GiB ({launch.sentence})"
+def print_plan(
+    script: Any, args: Any, options: Any, data: str, rows: int, launch_options: Mapping[str, str] | None
+) -> None:
+    """Print the dry run of `sft` or `ipo`: settings, data, steps and memory without sampled texts. data: a sentence.
+    rows: largest number of trained rows. launch_options: of a launch to plan for; None: this process's."""
+    launch = launch_of(args) if launch_options is None else planned(dict(launch_options))
+    lines = [*_batches(args, data, rows, launch.processes), f"\n# Memory per process in GiB ({launch.sentence})"]
     path = resolve_model(options.model_name_or_path)
     try:
-        config = config_of(path)
+        whole, adapted = parameters_of(config_of(path), get_peft_config(options))
+        lasting, gradients = state(launch, whole + adapted, adapted or whole)
+        lines.append(memory_table(lasting, {}, gradients))
     except (OSError, ValueError) as error:
-        yield unreadable(path, error)
-        return
-    whole, adapted = parameters_of(config, get_peft_config(options))
-    lasting, gradients = state(launch, whole + adapted, adapted or whole)
-    yield memory_table(lasting, {}, gradients)
+        lines.append(unreadable(path, error))
+    print_warm_start(script, args, options, lines)
 
 
-def batches(args: Any, data: str, rows: int, processes: int) -> Iterator[str]:
-    """Yield lines on the data and the steps. `rows`: largest number of trained rows."""
+def _batches(args: Any, data: str, rows: int, processes: int) -> Iterator[str]:
     yield f"\n# Data\n{data}\n\n# Batches"
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * processes
     yield (
