@@ -203,13 +203,11 @@ def test_theorems_are_tautologies_as_many_as_counted_with_proofs_of_their_length
     for length in range(1, 12, 2):
         for theorem, proof in most_general(length).items():
             assert is_tautology(theorem) and len(proof) == length
-    assert shortest_proof(read("CNpNp").problem) == "DD211"
-    assert shortest_proof(read("CCCpqrCCpqr").problem) == "DD211"
-    assert shortest_proof(read("CpCqp").problem) == "1"
-    assert shortest_proof(read("CpCqp").problem, longest=1) == "1"
-    assert shortest_proof(read("Cpp").problem, longest=3) is None
-    assert shortest_proof(read("CCCpqpp").problem) is None  # Peirce's law has no proof of 15 signs
-    assert shortest_proof(read("p").problem, longest=5) is None
+    # Peirce's law, the last of them, has no proof of 15 signs.
+    proofs = {"CNpNp": "DD211", "CCCpqrCCpqr": "DD211", "CpCqp": "1", "CCCpqpp": None}
+    assert {text: shortest_proof(formula(text)) for text in proofs} == proofs
+    for text, longest, proof in (("CpCqp", 1, "1"), ("Cpp", 3, None), ("p", 5, None)):
+        assert shortest_proof(formula(text), longest) == proof
 
 
 def test_the_second_checker_finds_the_same_theorems_up_to_length_9():
