@@ -1,7 +1,7 @@
 """Dry runs of the warm starts and of iterated play. The memory is that of whole weights while models sample, and of an
 engine's share while one model trains."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from trl import get_peft_config
@@ -43,19 +43,21 @@ def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) 
 
 
 def print_plan(
-    script: Any, args: Any, options: Any, data: str, rows: int, launch_options: Mapping[str, str] | None
+    script: Any, args: Any, options: Any, data: str, rows: int, launch_options: dict[str, str] | None
 ) -> None:
     """Print the dry run of `sft` or `ipo`: settings, data, steps and memory without sampled texts. data: a sentence.
     rows: largest number of trained rows. launch_options: of a launch to plan for; None: this process's."""
-    launch = launch_of(args) if launch_options is None else planned(dict(launch_options))
+    launch = launch_of(args) if launch_options is None else planned(launch_options)
     lines = [*_batches(args, data, rows, launch.processes), f"\n# Memory per process in GiB ({launch.sentence})"]
     path = resolve_model(options.model_name_or_path)
     try:
-        whole, adapted = parameters_of(config_of(path), get_peft_config(options))
-        lasting, gradients = state(launch, whole + adapted, adapted or whole)
-        lines.append(memory_table(lasting, {}, gradients))
+        config = config_of(path)
     except (OSError, ValueError) as error:
         lines.append(unreadable(path, error))
+    else:
+        whole, adapted = parameters_of(config, get_peft_config(options))
+        lasting, gradients = state(launch, whole + adapted, adapted or whole)
+        lines.append(memory_table(lasting, {}, gradients))
     print_warm_start(script, args, options, lines)
 
 

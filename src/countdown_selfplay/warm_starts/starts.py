@@ -116,8 +116,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     return path
 
 
-CDG_PROBLEMS, CDG_EACH, CDG_CRITIQUES = 3072, 2, 6
-POOL_PROBLEMS, POOL_PROPOSALS = 6144, 2048
+CDG_PROBLEMS, POOL_PROBLEMS, POOL_PROPOSALS = 3072, 6144, 2048
 SGS_ROLES, SGS_TARGETS = ("prover", "conjecturer"), 320
 SGS_EASIEST = 0.3
 """Bound below which the warm-started solver's pass@8 on the targets must lie, in new attempts."""
@@ -131,8 +130,8 @@ def made(folder: Path) -> bool:
 def cdg_start(
     folder: Path = CDG,
     problems: int = CDG_PROBLEMS,
-    each: int = CDG_EACH,
-    critiques: int = CDG_CRITIQUES,
+    each: int = 2,
+    critiques: int = 6,
     operands: int = 3,
     model: str = "tiny",
 ) -> None:
@@ -212,12 +211,10 @@ def sgs_start(
     if missing:
         fine_tune([Job(root / r, f"tiny/sft_sgs_{r}", {**few, **(fewer if r == "prover" else {})}) for r in missing])
     if not (root / "targets.jsonl").exists():
-        _hard_targets(root, targets, attempts, most, settings, say)
+        _hard_targets(root, settings, say)
 
 
-def _hard_targets(
-    root: Path, targets: int, attempts: int, most: int, settings: dict[str, Any], say: Callable[[str], None]
-) -> None:
+def _hard_targets(root: Path, settings: dict[str, Any], say: Callable[[str], None]) -> None:
     from ..evaluation.hard import AttemptFile, hard_problems
     from ..statistics.pass_at_k import pass_at_k_array
     from ..tiny import load_tiny_model
@@ -226,9 +223,10 @@ def _hard_targets(
     domain = domain_from(args)
     domain = replace(domain, spec=replace(domain.spec, operands=(4,)))
     file = AttemptFile(root / "targets.attempts", settings)  # file from which an interrupted search continues
-    how: dict[str, Any] = {"attempts": attempts, "most": most, "say": say}
+    attempts = settings["attempts"]
+    how: dict[str, Any] = {"attempts": attempts, "most": settings["most"], "say": say}
     how["max_new_tokens"] = args.max_completion_length
-    hard = hard_problems(*load_tiny_model(root / "prover"), domain, targets, file=file, **how)
+    hard = hard_problems(*load_tiny_model(root / "prover"), domain, settings["targets"], file=file, **how)
     at_8 = float(pass_at_k_array(hard.fresh, attempts, ATTEMPTS).mean())
     if at_8 >= SGS_EASIEST:
         raise DataError(f"The solver solves {at_8:.0%} of the targets in {ATTEMPTS} attempts; train it for less long.")

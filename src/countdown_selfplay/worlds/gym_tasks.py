@@ -52,7 +52,7 @@ class Task:
 @lru_cache(maxsize=1)
 def table() -> dict[str, Any]:
     """Return the measured table: "reasoning_gym", its version, and "tasks"."""
-    return dict(json.loads(TABLE.read_text(encoding="utf-8")))
+    return json.loads(TABLE.read_text(encoding="utf-8"))
 
 
 def tasks_of(names: str | Sequence[str], levels: Mapping[str, Any] | None) -> tuple[Task, ...]:

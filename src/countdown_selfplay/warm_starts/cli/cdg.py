@@ -136,7 +136,7 @@ def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: A
         return list({domain.key(problem): problem for problem in read}.values())
     if domain.random is None:
         raise ConfigError(f"The domain '{script.domain}' does not generate problems; pass --dataset_name.")
-    return list(domain.random(script.problems, settings.seed, frozenset(evaluated)))
+    return domain.random(script.problems, settings.seed, frozenset(evaluated))
 
 
 def measure(

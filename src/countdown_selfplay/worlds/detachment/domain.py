@@ -190,9 +190,7 @@ class DetachmentDomain(BaseDomain[Formula]):
     @cached_property
     def longest(self) -> Formula:
         negations = "N" * ((self.symbols - 3) // 2)
-        theorem = read(f"C{negations}p{negations}p").problem
-        assert theorem is not None
-        return theorem
+        return read(f"C{negations}p{negations}p").problem
 
     @property
     def helping(self) -> DetachmentHelping:
