@@ -20,11 +20,11 @@ TURNS = 3
 """Largest number of texts in a row of iterated play besides the question: an answer, a critique and the revision."""
 
 
-def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) -> Iterator[str]:
+def iterated_lines(settings: Any, domain: Any, options: Any, launch: Launch) -> Iterator[str]:
     """Yield lines on the memory of `cdg --training iterated`, whose play and retraining alternate, with texts of full
     length. With vLLM, which reserves its share, the models wait in main memory."""
     yield f"\n# Memory per process in GiB ({launch.sentence})"
-    path = resolve_model(model_path)
+    path = resolve_model(options.model_name_or_path)
     try:
         config, question = config_of(path), question_tokens(path, domain, settings.chat_template_kwargs)
     except (OSError, ValueError) as error:

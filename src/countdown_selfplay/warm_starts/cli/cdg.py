@@ -84,7 +84,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
         device = "cpu" if settings.use_cpu else place_of(None)
         here = Launch(device=device, bf16=settings.bf16 is not False and device != "cpu")
         where = here if launch is None else planned(launch)
-        memory = iterated_lines(settings, domain, model.model_name_or_path, where)
+        memory = iterated_lines(settings, domain, model, where)
         print_warm_start(script, settings, model, chain(plan(settings, game, script.problems), memory))
     check_starts(model.model_name_or_path, script.dataset_name)
     if not script.dry_run:
