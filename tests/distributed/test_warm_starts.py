@@ -1,4 +1,4 @@
-# Tests: warm_starts/training.py, warm_starts/iterated/spread.py
+# Tests: warm_starts/training.py, warm_starts/iterated/engine.py
 """SFT, IPO and iterated play on two processes under every engine, against one process."""
 
 import json

@@ -10,20 +10,14 @@ from tests.warm_starts.cli.test_sft_and_ipo import write_rows
 from tests.warm_starts.iterated.test_driver import PROBLEMS, ROLES, driver
 from tests.warm_starts.trainer.test_warm_starts import PUBLIC, QUERY, RIGHT, TINY, scored
 
-from countdown_selfplay.distributed.processes import Processes
 from countdown_selfplay.errors import DataError
+from countdown_selfplay.evaluation.sampling import demonstration_ids
 from countdown_selfplay.tiny import load_tiny_model
-from countdown_selfplay.warm_starts import (
-    IPOSettings,
-    SFTSettings,
-    clean_demonstrations,
-    demonstration_ids,
-    make_preference_pairs,
-)
-from countdown_selfplay.warm_starts.configs import IPOArguments, SFTArguments
+from countdown_selfplay.warm_starts import make_preference_pairs
+from countdown_selfplay.warm_starts.configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings
 from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
-from countdown_selfplay.warm_starts.iterated.retrain import check_sizes
-from countdown_selfplay.warm_starts.readers import read_preferences, read_samples
+from countdown_selfplay.warm_starts.iterated.settings import check_sizes
+from countdown_selfplay.warm_starts.readers import clean_demonstrations, read_preferences, read_samples
 
 
 def cleaned(given, domain=TINY):
@@ -51,9 +45,7 @@ def played(problems=PROBLEMS, **changes):
 
 
 def shared(size, world):
-    check_sizes(
-        settings({"prover": RoleTraining(batch_size=(size,))}, per_device_train_batch_size=8), Processes(0, world)
-    )
+    check_sizes(settings({"prover": RoleTraining(batch_size=(size,))}, per_device_train_batch_size=8), world)
 
 
 ASKED = {"numbers": [3, 5, 7], "target": 22}

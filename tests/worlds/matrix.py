@@ -21,7 +21,8 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from transformers import AutoTokenizer
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.countdown import CountdownDomain, Rules, generate_problems
@@ -31,7 +32,6 @@ from countdown_selfplay.tiny import LADDER_ASKED_PATH, LADDER_MODEL_PATHS, TINY_
 from countdown_selfplay.worlds.detachment import DETACHMENT_PATHS
 from countdown_selfplay.worlds.math_qa import MathQA
 from tests.joint_config import joint_config
-from tests.worlds.models import character_model
 
 torch.set_num_threads(1)
 
@@ -74,6 +74,24 @@ def _questions() -> dict[str, Any]:
     question = "message['content'].split('Question: ')[-1][-16:]"
     tokenizer.chat_template = f"{{{{ bos_token }}}}{{% for message in messages %}}{{{{ {question} }}}} {{% endfor %}}:"
     return {"train_dataset": Dataset.from_list(rows), "processing_class": tokenizer}
+
+
+def character_model(folder: Path) -> Path:
+    """Written into `folder`: a model with random weights for domains in plain words, and its tokenizer. Tokens are
+    the printable characters and the end of a line."""
+    words = ["<pad>", "</s>", "<unk>", "\n", " ", *string.digits, *string.ascii_letters, *string.punctuation]
+    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
+    made.pre_tokenizer, made.decoder = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated"), decoders.Fuse()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", padding_side="left"
+    )
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    more = {"num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 512, "tie_word_embeddings": True}
+    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(words), pad_token_id=0, eos_token_id=1, **sizes, **more))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
 
 
 COMPACT = {"prover_prompt": "compact", "conjecturer_prompt": "compact"}

@@ -208,89 +208,52 @@ HALTS = {"answer": "False", "metadata": {}}
 BITS = {"answer": "-0xa", "metadata": {}}
 
 
-@pytest.mark.parametrize(("task", "entry", "answer", "wanted"), [
-    ("countdown", COUNTDOWN, "1 + 7*3", 1.0),
-    ("countdown", COUNTDOWN, "-(-1 - 7*3)", 1.0),
-    ("countdown", COUNTDOWN, "22", 0.0),
-    ("countdown", COUNTDOWN, "3*7 + 1 + 0*1", 0.0),
-    ("countdown", COUNTDOWN, "3*7 + 1/1", 0.0),
-    ("countdown", COUNTDOWN, "7/(1 - 3/3)", 0.0),
-    ("countdown", POWER, "2**3", 0.0),
-    ("countdown", {"answer": "", "metadata": {"numbers": [7, 2], "target": 3}}, "7//2", 0.0),
-    ("countdown", {"answer": "9", "metadata": {"numbers": [9] * 4, "target": 9}}, "9**9**9**9", 0.0),
-    ("countdown", COUNTDOWN, "(" * 60_000, 0.0),
-    ("puzzle24", PUZZLE24, "8*3*2/2", 1.0),
-    ("puzzle24", PUZZLE24, "6*4*1*1", 0.0),  # four numbers of the range, not the ones that are given
-    ("puzzle24", {"answer": "", "metadata": {"numbers": [7, 7, 2, 1]}}, "7*7/2*1", 0.0),  # 24.5
-    ("binary_matrix", MATRIX, "0 1\n1 2", 1.0),
-    ("binary_matrix", MATRIX, "[[0, 1], [1, 2]]", 0.1),
-    ("binary_matrix", MATRIX, "[0, 1, 1, 2]", 0.0),
-    ("binary_matrix", MATRIX, "[[0, 1], [1, 1 + 1]]", 0.0),
-    ("binary_matrix", MATRIX, "[" * 5000, 0.0),
-    ("spiral_matrix", SPIRAL, "1 2 4 3", 1.0),
-    ("spiral_matrix", SPIRAL, "[1, 2, 4, 3]", 0.1),
-    ("spiral_matrix", SPIRAL, "range(1, 4)", 0.0),
-    ("string_insertion", STRING, "ABCDA", 1.0),
-    ("string_insertion", STRING, "['A', 'B', 'C', 'D', 'A']", 0.1),
-    ("string_insertion", STRING, "'ABCD' + 'A'", 0.0),
-    ("n_queens", QUEENS, "_ Q\n_ _", 1.0),
-    ("n_queens", QUEENS, "[['_', 'Q'], ['_', '_']]", 0.5),
-    ("n_queens", QUEENS, "_ _\n_ _", 0.0),
-    ("polynomial_multiplication", PRODUCT, "-6*y + y*x**2", 1.0),
-    ("polynomial_multiplication", PRODUCT, "y*(x**2 - 6)", 0.0),
-    ("polynomial_multiplication", PRODUCT, "expand(y*(x**2 - 6))", 0.0),
-    ("polynomial_multiplication", PRODUCT, "x**2*y - 6*y or 0", 0.0),
-    ("simple_integration", INTEGRAL, "0.75*x**4 - x", 1.0),
-    ("simple_integration", INTEGRAL, "(3/4)*x**4 - x + 7", 1.0),
-    ("simple_integration", INTEGRAL, "(3*x**4)/4 - x + C", 1.0),
-    ("simple_integration", INTEGRAL, "3*x**4 - x + C", 0.0),
-    ("simple_integration", INTEGRAL, "Integral(3*x**3 - 1, x)", 0.0),
-    ("simple_integration", INTEGRAL, "x/0", 0.0),
-    ("coin_flip", FLIPS, "1/10240", 1.0),
-    ("coin_flip", FLIPS, "0.0000976", 1.0),
-    ("coin_flip", FLIPS, "0", 0.0),
-    ("coin_flip", FLIPS, "1e999999999", 0.0),
-    ("coin_flip", FLIPS, "1/0", 0.0),
-    ("game_of_life_halting", HALTS, "false", 1.0),
-    ("game_of_life_halting", HALTS, "True", 0.0),
-    ("game_of_life_halting", HALTS, "I do not know", 0.0),
-    ("bitwise_arithmetic", BITS, "-10", 1.0),
-    ("bitwise_arithmetic", BITS, "-0xA", 1.0),
-    ("bitwise_arithmetic", BITS, "10", 0.0),
-    ("bitwise_arithmetic", BITS, "9" * 5000, 0.0),
-])  # fmt: skip
-def test_what_is_right_and_what_solves_nothing(task, entry, answer, wanted):
-    assert score(task, None, entry, answer) == wanted
+SCORES = {
+    "countdown": [
+        (COUNTDOWN, {"1 + 7*3": 1, "-(-1 - 7*3)": 1, "22": 0, "3*7 + 1 + 0*1": 0, "3*7 + 1/1": 0, "7/(1 - 3/3)": 0}),
+        (POWER, {"2**3": 0}), ({"answer": "", "metadata": {"numbers": [7, 2], "target": 3}}, {"7//2": 0}),
+        ({"answer": "9", "metadata": {"numbers": [9] * 4, "target": 9}}, {"9**9**9**9": 0}),
+        (COUNTDOWN, {"(" * 60_000: 0}),
+    ],
+    "puzzle24": [
+        (PUZZLE24, {"8*3*2/2": 1, "6*4*1*1": 0}),  # four numbers of the range, not the ones that are given
+        ({"answer": "", "metadata": {"numbers": [7, 7, 2, 1]}}, {"7*7/2*1": 0}),  # 24.5
+    ],
+    "binary_matrix": [(MATRIX, {"0 1\n1 2": 1, "[[0, 1], [1, 2]]": 0.1, "[0, 1, 1, 2]": 0, "[" * 5000: 0,
+                                "[[0, 1], [1, 1 + 1]]": 0})],
+    "spiral_matrix": [(SPIRAL, {"1 2 4 3": 1, "[1, 2, 4, 3]": 0.1, "range(1, 4)": 0})],
+    "string_insertion": [(STRING, {"ABCDA": 1, "['A', 'B', 'C', 'D', 'A']": 0.1, "'ABCD' + 'A'": 0})],
+    "n_queens": [(QUEENS, {"_ Q\n_ _": 1, "[['_', 'Q'], ['_', '_']]": 0.5, "_ _\n_ _": 0})],
+    "polynomial_multiplication": [(PRODUCT, {"-6*y + y*x**2": 1, "y*(x**2 - 6)": 0, "expand(y*(x**2 - 6))": 0,
+                                             "x**2*y - 6*y or 0": 0})],
+    "simple_integration": [(INTEGRAL, {"0.75*x**4 - x": 1, "(3/4)*x**4 - x + 7": 1, "(3*x**4)/4 - x + C": 1,
+                                       "3*x**4 - x + C": 0, "Integral(3*x**3 - 1, x)": 0, "x/0": 0})],
+    "coin_flip": [(FLIPS, {"1/10240": 1, "0.0000976": 1, "0": 0, "1e999999999": 0, "1/0": 0})],
+    "game_of_life_halting": [(HALTS, {"false": 1, "True": 0, "I do not know": 0})],
+    "bitwise_arithmetic": [(BITS, {"-10": 1, "-0xA": 1, "10": 0, "9" * 5000: 0})],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "found"), [
-    ("6", {(): 6}),
-    ("2 * x ** 2 - x + 1", {(("x", 2),): 2, (("x", 1),): -1, (): 1}),
-    ("x*y*x", {(("x", 2), ("y", 1)): 1}),
-    ("x - x", {}),
-    ("-(3/4)*x**4", {(("x", 4),): Fraction(-3, 4)}),
-    ("", None),
-    ("2 x", None),
-    ("1 2*x", None),
-    ("x**-1", None),
-    ("x**(2)", None),
-    ("2*(x + 1)", None),
-    ("sin(x)", None),
-    ("f(3)", None),
-    ("x = 2", None),
-    ("5/(3*x)", None),
-    ("(2*x)**2", None),
-    ("(3)/(4)", None),
-    ("(2*x)/4", {(("x", 1),): Fraction(1, 2)}),
-    ("(1)(2)*x", None),  # brackets that are taken away must not write a number or a power
-    ("(3)5*x", None),
-    ("3.(5)*x", None),
-    ("(3).5*x", None),
-    ("(x*)*2", None),
-    ("()+x", None),
-])  # fmt: skip
-def test_polynomials(text, found):
-    assert polynomial_of(text) == found
+@pytest.mark.parametrize("task", SCORES)
+def test_what_is_right_and_what_solves_nothing(task):
+    for entry, scores in SCORES[task]:
+        assert {answer: score(task, None, entry, answer) for answer in scores} == scores
+
+
+POLYNOMIALS = {
+    "6": {(): 6}, "2 * x ** 2 - x + 1": {(("x", 2),): 2, (("x", 1),): -1, (): 1}, "x*y*x": {(("x", 2), ("y", 1)): 1},
+    "x - x": {}, "-(3/4)*x**4": {(("x", 4),): Fraction(-3, 4)}, "(2*x)/4": {(("x", 1),): Fraction(1, 2)},
+}  # fmt: skip
+NO_POLYNOMIALS = [
+    *("", "2 x", "1 2*x", "x**-1", "x**(2)", "2*(x + 1)", "sin(x)", "f(3)", "x = 2", "5/(3*x)", "(2*x)**2"),
+    *("(3)/(4)", "(x*)*2", "()+x"),
+    *("(1)(2)*x", "(3)5*x", "3.(5)*x", "(3).5*x"),  # brackets that are removed must not write a number or a power
+]
+
+
+def test_polynomials():
+    assert {text: polynomial_of(text) for text in POLYNOMIALS} == POLYNOMIALS
+    assert [text for text in NO_POLYNOMIALS if polynomial_of(text) is not None] == []
 
 
 def taking_all(answer="1"):

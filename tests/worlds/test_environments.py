@@ -53,19 +53,6 @@ def seen(environment, tool):
     return Seen, episodes
 
 
-def trained(folder, model, tokenizer, rows, environment, **changes):
-    """One step; what TRL logged of it."""
-    sizes = {"per_device_train_batch_size": 16, "num_generations": 4, "max_completion_length": 24, **changes}
-    args = GRPOConfig(
-        str(folder), **sizes, max_steps=1, logging_steps=1, bf16=False, save_strategy="no", report_to="none",
-        use_cpu=True, disable_tqdm=True, gradient_checkpointing=False,
-    )  # fmt: skip
-    parts = {"train_dataset": rows, "processing_class": tokenizer, "environment_factory": environment}
-    trainer = GRPOTrainer(str(model), args=args, **parts)
-    trainer.train()
-    return trainer.state.log_history[0]
-
-
 def test_the_reward_of_the_stock_trainer_is_the_verifiers(tmp_path):
     spec = importlib.util.spec_from_file_location("trl_environment", EXAMPLE)
     example = importlib.util.module_from_spec(spec)
@@ -73,31 +60,20 @@ def test_the_reward_of_the_stock_trainer_is_the_verifiers(tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH), padding_side="left")
     tokenizer.chat_template, tokenizer.response_template = example.TEMPLATE, example.RESPONSE
     environment, episodes = seen(CountdownEnvironment, "submit")
-    made = functools.partial(environment, ask=compact)
-    logged = trained(
-        tmp_path, TINY_MODEL_PATH, tokenizer, example.rows(16, "train"), made, max_tool_calling_iterations=1
-    )
+    args = GRPOConfig(
+        str(tmp_path), per_device_train_batch_size=16, num_generations=4, max_completion_length=24, max_steps=1,
+        max_tool_calling_iterations=1, logging_steps=1, bf16=False, save_strategy="no", report_to="none", use_cpu=True,
+        disable_tqdm=True, gradient_checkpointing=False,
+    )  # fmt: skip
+    parts = {"processing_class": tokenizer, "environment_factory": functools.partial(environment, ask=compact)}
+    trainer = GRPOTrainer(str(TINY_MODEL_PATH), args=args, train_dataset=example.rows(16, "train"), **parts)
+    trainer.train()
     assert len(episodes) == 16
-    for problem, said, reward in episodes:
-        assert len(said) <= 1
-        assert reward == submitted_score(problem, said)
+    for problem, said, reward in episodes:  # by the verifier's score of the first expression
+        assert len(said) <= 1 and reward == (verify(said[0], problem, BARE).score if said else 0.0)
     rewards = [reward for _, _, reward in episodes]
-    assert logged["reward"] == pytest.approx(sum(rewards) / 16)
+    assert trainer.state.log_history[0]["reward"] == pytest.approx(sum(rewards) / 16)
     assert 1.0 in rewards and min(rewards) < 1.0  # the tiny model solves some of its problems, and not all
-
-
-def submitted_score(problem, said):
-    """What the verifier says of the first expression."""
-    return verify(said[0], problem, BARE).score if said else 0.0
-
-
-def says(tool, argument):
-    """A response template in which every text that ends is a call of the tool."""
-    call = {"type": "function", "function": {"name": tool, "arguments": {argument: "{content}"}}}
-    calls = {"close_pattern": r"<\|im_end\|>", "content": "text", "repeats": True, "transform": call}
-    return {
-        "defaults": {"role": "assistant"}, "start_anchor": "<|im_start|>assistant\n", "fields": {"tool_calls": calls},
-    }  # fmt: skip
 
 
 HELD_OUT = HeldOutTasks(problems=5, domain=CountdownDomain.tiny())
@@ -212,8 +188,7 @@ def test_lm_eval_runs_the_task_and_its_results_are_the_verifier_s():
         tasks=["countdown_tiny"], task_manager=manager, limit=32, batch_size=32, device="cpu", bootstrap_iters=0,
     )  # fmt: skip
     samples = found["samples"]["countdown_tiny"]
-    bare = Rules(answer_format="bare")
-    verdicts = [verify(one["resps"][0][0], problem_from_row(one["doc"]), bare) for one in samples]
+    verdicts = [verify(one["resps"][0][0], problem_from_row(one["doc"]), BARE) for one in samples]
     result = found["results"]["countdown_tiny"]
     assert result["solved,none"] == pytest.approx(sum(verdict.correct for verdict in verdicts) / 32)
     assert result["score,none"] == pytest.approx(sum(verdict.score for verdict in verdicts) / 32)

@@ -1,7 +1,9 @@
-# Tests: domains/__init__.py, docs/worlds.md, proposers/policies.py
-"""A domain in a package outside the repository, a conjecturer that names levels, and the Python of docs/worlds.md."""
+# Tests: domains/__init__.py, docs/worlds.md, proposers/policies.py, worlds/reasoning_gym.py, worlds/verifiers.py
+"""A domain in a package outside the repository, an extra that is not installed, a conjecturer that names levels, and
+the Python of docs/worlds.md."""
 
 import importlib.metadata
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from countdown_selfplay.domains import make_domain
 from countdown_selfplay.errors import ConfigError, UnknownNameError
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.testing import ScriptedRound, in_ranks
+from countdown_selfplay.worlds import verifiers
 from tests.test_docs import ROOT, blocks
 
 NAME = "largest_first:LargestFirst"
@@ -50,6 +53,23 @@ def test_an_installed_package_is_found_by_its_name(installed):
 def test_a_wrong_name_or_argument_is_refused(installed, name, arguments, error, said):
     with pytest.raises(error, match=said):
         make_domain(name, arguments)
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["absent", "of the interface v0"])
+def test_an_extra_that_is_not_installed_is_named_with_its_pip_line(old, monkeypatch):
+    def version(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    def find_spec(name):
+        if not old:
+            raise ModuleNotFoundError(name)
+
+    verifiers._loaded.cache_clear()
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+    for domain, extra in (("reasoning_gym", "gym"), ("verifiers", "verifiers")):
+        with pytest.raises(ConfigError, match=rf"pip install 'countdown-selfplay\[{extra}\]'"):
+            make_domain(domain, {"task": "chain_sum"} if extra == "gym" else {"taskset": "small_sums"})
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -94,8 +94,6 @@ def test_scores_equal_theirs_on_400_answers_of_two_tasksets(domains):
         assert all(verdict.correct == (verdict.score >= 1) for verdict in verdicts)
         seen.update(str(verdict.reason) for verdict in verdicts)
     assert min(seen[reason] for reason in ("correct", "partial", "wrong")) >= 20, seen
-    first = sums.verify(["1"], [sums.random(1, 0)[0]])[0]
-    assert (first.rewards, first.metrics) == ({"reached": 0.0, "numbers_used": 0.0}, {"turns": 1.0})
 
 
 @pytest.mark.slow

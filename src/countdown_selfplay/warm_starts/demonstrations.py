@@ -102,7 +102,6 @@ def critique_demonstrations(
     domain: CountdownDomain,
     seed: int = 0,
     exclude: Collection[str] = (),
-    rightly: float = 0.5,
     per_problem: int = 1,
     critiques: int = 1,
 ) -> list[dict[str, Any]]:
@@ -111,9 +110,8 @@ def critique_demonstrations(
     --keep_wrong true` reads them. An answer that is criticised or checked is right in the share `RIGHT` of the rows,
     else another expression over the same numbers. A critique names the first mistake; of a right answer, which has
     none, any step. The revision of a right answer rejects the critique, and that of a wrong one gives a solution: in
-    the share `rightly` of the rows after the first mistake, else after any step. A check repeats a right answer and
-    corrects a wrong one, the two kinds of appendix C.3. Raises ConfigError for a prompt other than compact, or more
-    than four numbers."""
+    half of the rows after the first mistake, else after any step. A check repeats a right answer and corrects a wrong
+    one, the two kinds of appendix C.3. Raises ConfigError for another prompt than compact, or above four numbers."""
     if domain.prover_prompt != "compact" or max(domain.spec.operands) > CRITICISED_UP_TO:
         raise ConfigError(
             f"Demonstrations of critiques are made for the compact prompt and at most {CRITICISED_UP_TO} numbers; "
@@ -130,7 +128,7 @@ def critique_demonstrations(
         wrong = [text for text, distance in off.items() if distance]
         near = [text for text in wrong if off[text] <= NEAR] or wrong
         for _ in range(per_problem):
-            rows += _rows(problem, domain, draw, solutions, (near, wrong), rightly, critiques)
+            rows += _rows(problem, domain, draw, solutions, (near, wrong), critiques)
     return rows
 
 
@@ -140,11 +138,9 @@ def _rows(
     draw: random.Random,
     solutions: list[str],
     mistakes: tuple[list[str], list[str]],
-    rightly: float,
     critiques: int,
 ) -> list[dict[str, Any]]:
-    """Return an answer, critiques, a revision and a check. mistakes: wrong answers near the target, and
-    all of them."""
+    """Return an answer, critiques, a revision and a check. mistakes: the near wrong answers, and all of them."""
     near, wrong = mistakes
     shuffled = Problem(tuple(draw.sample(problem.numbers, len(problem.numbers))), problem.target)
     rows = [domain.prove_row(shuffled) | {"completion": draw.choice(solutions)}]
@@ -156,7 +152,7 @@ def _rows(
             rows.append(domain.critique.recheck_row(shuffled, answer) | {"completion": after})
             continue
         mistake = first_mistake(shuffled, answer, domain.rules)
-        if mistake is None or (kind == "revision" and draw.random() >= rightly):
+        if mistake is None or (kind == "revision" and draw.random() >= 0.5):
             mistake = draw.choice(steps_of(answer))
         if kind == "critique":
             rows.append(domain.critique.critique_row(shuffled, answer) | {"completion": mistake.text})

@@ -102,19 +102,18 @@ class PreferencePair:
     prompt: Any
     chosen: str
     rejected: str
-    margin: float
 
 
 def make_preference_pairs(
-    samples: Sequence[ScoredSample], *, chosen_at_least: float = 1.0, pairs_per_group: int | None = 4, seed: int = 0
+    samples: Sequence[ScoredSample], *, pairs_per_group: int | None = 4, seed: int = 0
 ) -> list[PreferencePair]:
     """Return pairs of samples of the same group, the groups in the order of their first occurrence.
 
     In a group, equal texts count once. The texts are shuffled (by `seed` and the group's name alone, so that other
     groups do not matter) and sorted by score; then the best is paired with the worst, the second best with the second
-    worst, and so on, while `chosen` scores at least `chosen_at_least` and strictly more than `rejected`. So every text
-    is in at most one pair, a tie never makes one, and a group of c correct and w wrong answers (scores 1 and 0) gives
-    min(c, w, pairs_per_group) pairs, in which each answer of a kind is equally likely.
+    worst, and so on, while `chosen` scores at least 1 and strictly more than `rejected`. So every text is in at most
+    one pair, a tie never makes one, and a group of c correct and w wrong answers (scores 1 and 0) gives min(c, w,
+    pairs_per_group) pairs, in which each answer of a kind is equally likely.
 
     pairs_per_group: the most pairs of a group, None for no limit. Without it, easy groups do not outweigh hard ones by
     much: n samples give at most n / 2 pairs. Raises DataError for two scores of one text in a group, because a
@@ -138,9 +137,7 @@ def make_preference_pairs(
         ordered.sort(key=lambda sample: -sample.score)  # stable: equal scores stay in random order
         for i in range(min(len(ordered) // 2, pairs_per_group or len(ordered))):
             best, worst = ordered[i], ordered[-1 - i]
-            if best.score < chosen_at_least or best.score <= worst.score:
+            if best.score < 1 or best.score <= worst.score:
                 break
-            pairs.append(
-                PreferencePair(name, best.prompt, best.completion, worst.completion, best.score - worst.score)
-            )
+            pairs.append(PreferencePair(name, best.prompt, best.completion, worst.completion))
     return pairs

@@ -1,5 +1,5 @@
-"""Memory estimates of the warm starts and of iterated play: whole weights while models sample, an engine's share while
-one model trains."""
+"""Dry runs of the warm starts and of iterated play. The memory is that of whole weights while models sample, and of an
+engine's share while one model trains."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,10 +7,11 @@ from typing import Any
 from trl import get_peft_config
 
 from ..chat_templates import prompt_ids, ready
+from ..cli.launch import planned
 from ..domains import longest_problem
 from ..errors import CountdownSelfPlayError, PromptError
-from ..planning.dry_run import UNKNOWN_PROMPT, unreadable
-from ..planning.memory import Launch, Parts, kv_cache, memory_table, parameters_of, state
+from ..planning.dry_run import UNKNOWN_PROMPT, print_warm_start, unreadable
+from ..planning.memory import Launch, Parts, kv_cache, launch_of, memory_table, parameters_of, state
 from ..policies.adapters import config_of
 from ..policies.build import read_tokenizer
 from ..tiny import resolve_model
@@ -19,11 +20,11 @@ TURNS = 3
 """Largest number of texts in a row of iterated play besides the question: an answer, a critique and the revision."""
 
 
-def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) -> Iterator[str]:
+def iterated_lines(settings: Any, domain: Any, options: Any, launch: Launch) -> Iterator[str]:
     """Yield lines on the memory of `cdg --training iterated`, whose play and retraining alternate, with texts of full
     length. With vLLM, which reserves its share, the models wait in main memory."""
     yield f"\n# Memory per process in GiB ({launch.sentence})"
-    path = resolve_model(model_path)
+    path = resolve_model(options.model_name_or_path)
     try:
         config, question = config_of(path), question_tokens(path, domain, settings.chat_template_kwargs)
     except (OSError, ValueError) as error:
@@ -41,22 +42,26 @@ def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) 
     yield memory_table({}, play, {**lasting, **gradients})
 
 
-def warm_start_lines(args: Any, options: Any, launch: Launch) -> Iterator[str]:
-    """Yield lines on the memory of `sft` and `ipo`, without the keys and values of sampled texts."""
-    yield f"\n# Memory per process in GiB ({launch.sentence})"
+def print_plan(
+    script: Any, args: Any, options: Any, data: str, rows: int, launch_options: dict[str, str] | None
+) -> None:
+    """Print the dry run of `sft` or `ipo`: settings, data, steps and memory without sampled texts. data: a sentence.
+    rows: largest number of trained rows. launch_options: of a launch to plan for; None: this process's."""
+    launch = launch_of(args) if launch_options is None else planned(launch_options)
+    lines = [*_batches(args, data, rows, launch.processes), f"\n# Memory per process in GiB ({launch.sentence})"]
     path = resolve_model(options.model_name_or_path)
     try:
         config = config_of(path)
     except (OSError, ValueError) as error:
-        yield unreadable(path, error)
-        return
-    whole, adapted = parameters_of(config, get_peft_config(options))
-    lasting, gradients = state(launch, whole + adapted, adapted or whole)
-    yield memory_table(lasting, {}, gradients)
+        lines.append(unreadable(path, error))
+    else:
+        whole, adapted = parameters_of(config, get_peft_config(options))
+        lasting, gradients = state(launch, whole + adapted, adapted or whole)
+        lines.append(memory_table(lasting, {}, gradients))
+    print_warm_start(script, args, options, lines)
 
 
-def batches(args: Any, data: str, rows: int, processes: int) -> Iterator[str]:
-    """Yield lines on the data and the steps. `rows`: largest number of trained rows."""
+def _batches(args: Any, data: str, rows: int, processes: int) -> Iterator[str]:
     yield f"\n# Data\n{data}\n\n# Batches"
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * processes
     yield (

@@ -139,7 +139,7 @@ def read_preferences(
             problem = domain.problem(row if has_columns else _asked_in(row, column, index, domain), index)
         except DataError as error:
             raise DataError(f"{source}, {error}") from None
-        pair = PreferencePair(domain.key(problem), domain.prove_row(problem)["prompt"], chosen, rejected, 1.0)
+        pair = PreferencePair(domain.key(problem), domain.prove_row(problem)["prompt"], chosen, rejected)
         kept.add(pair, HELD_OUT if is_held_out(domain, problem, evaluated) else None)
     return kept
 

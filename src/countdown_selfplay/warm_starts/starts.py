@@ -27,6 +27,7 @@ from ..evaluation.terminal import ProgressLine
 from .demonstrations import critique_demonstrations, generated_rows
 
 _LOOK = 2.0  # seconds between two looks at how far the runs are
+_AT_ONCE = 2
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class Job:
         return self.folder.parent / ".unfinished" / self.folder.name
 
     @property
+    def log(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.log")
+
+    @property
     def command(self) -> list[str]:
         given = {**self.options, "output_dir": self.begun, "disable_tqdm": "true"}
         words = [sys.executable, "-m", "countdown_selfplay.cli.main", "sft", "--recipe", self.recipe]
@@ -58,24 +63,24 @@ class Job:
         return min(1.0, max(epochs, default=0.0) / self.options.get("num_train_epochs", whole))
 
 
-def fine_tune(jobs: Sequence[Job], at_once: int = 2) -> None:
-    """Run the jobs, `at_once` at a time, with a progress line on stderr. Raises ConfigError with the last log line of
+def fine_tune(jobs: Sequence[Job]) -> None:
+    """Run the jobs, two at a time, with a progress line on stderr. Raises ConfigError with the last log line of
     a failed job; the next call removes its unfinished folder."""
     for job in jobs:  # the finished model replaces its folder
         if job.folder.exists() and (not job.folder.is_dir() or any(job.folder.iterdir())):
             raise ConfigError(f"'{job.folder}' holds other files than a model of this warm start; move it away.")
-    threads = max(1, (os.cpu_count() or 1) // max(1, min(at_once, len(jobs))))
+    threads = max(1, (os.cpu_count() or 1) // max(1, min(_AT_ONCE, len(jobs))))
     environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
     waiting, running, done = list(jobs), dict[int, tuple[Job, subprocess.Popen[bytes]]](), 0
     label = " and ".join(job.folder.name for job in jobs)
     try:
         with ProgressLine(label, "percent") as bar:
             while waiting or running:
-                while waiting and len(running) < at_once:
+                while waiting and len(running) < _AT_ONCE:
                     job = waiting.pop(0)
                     shutil.rmtree(job.begun, ignore_errors=True)
                     job.begun.parent.mkdir(parents=True, exist_ok=True)
-                    with _log(job).open("wb") as log:
+                    with job.log.open("wb") as log:
                         process = subprocess.Popen(job.command, stdout=log, stderr=log, env=environment)
                     running[process.pid] = job, process
                 for pid, (job, process) in list(running.items()):
@@ -94,18 +99,13 @@ def fine_tune(jobs: Sequence[Job], at_once: int = 2) -> None:
             process.wait()
 
 
-def _log(job: Job) -> Path:
-    return job.folder.with_name(f"{job.folder.name}.log")
-
-
 def _finish(job: Job, code: int) -> None:
-    log = _log(job)
     if code:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        lines = job.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         raise ConfigError(f"The warm start '{job.folder}' failed: {lines[-1] if lines else f'exit code {code}'}")
     shutil.rmtree(job.folder, ignore_errors=True)
     job.begun.rename(job.folder)
-    log.unlink()
+    job.log.unlink()
     with suppress(OSError):  # unless another one is in it
         job.begun.parent.rmdir()
 
@@ -116,8 +116,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     return path
 
 
-CDG_PROBLEMS, CDG_EACH, CDG_CRITIQUES = 3072, 2, 6
-POOL_PROBLEMS, POOL_PROPOSALS = 6144, 2048
+CDG_PROBLEMS, POOL_PROBLEMS, POOL_PROPOSALS = 3072, 6144, 2048
 SGS_ROLES, SGS_TARGETS = ("prover", "conjecturer"), 320
 SGS_EASIEST = 0.3
 """Bound below which the warm-started solver's pass@8 on the targets must lie, in new attempts."""
@@ -131,8 +130,8 @@ def made(folder: Path) -> bool:
 def cdg_start(
     folder: Path = CDG,
     problems: int = CDG_PROBLEMS,
-    each: int = CDG_EACH,
-    critiques: int = CDG_CRITIQUES,
+    each: int = 2,
+    critiques: int = 6,
     operands: int = 3,
     model: str = "tiny",
 ) -> None:
@@ -212,12 +211,10 @@ def sgs_start(
     if missing:
         fine_tune([Job(root / r, f"tiny/sft_sgs_{r}", {**few, **(fewer if r == "prover" else {})}) for r in missing])
     if not (root / "targets.jsonl").exists():
-        _hard_targets(root, targets, attempts, most, settings, say)
+        _hard_targets(root, settings, say)
 
 
-def _hard_targets(
-    root: Path, targets: int, attempts: int, most: int, settings: dict[str, Any], say: Callable[[str], None]
-) -> None:
+def _hard_targets(root: Path, settings: dict[str, Any], say: Callable[[str], None]) -> None:
     from ..evaluation.hard import AttemptFile, hard_problems
     from ..statistics.pass_at_k import pass_at_k_array
     from ..tiny import load_tiny_model
@@ -226,9 +223,10 @@ def _hard_targets(
     domain = domain_from(args)
     domain = replace(domain, spec=replace(domain.spec, operands=(4,)))
     file = AttemptFile(root / "targets.attempts", settings)  # file from which an interrupted search continues
-    how: dict[str, Any] = {"attempts": attempts, "most": most, "say": say}
+    attempts = settings["attempts"]
+    how: dict[str, Any] = {"attempts": attempts, "most": settings["most"], "say": say}
     how["max_new_tokens"] = args.max_completion_length
-    hard = hard_problems(*load_tiny_model(root / "prover"), domain, targets, file=file, **how)
+    hard = hard_problems(*load_tiny_model(root / "prover"), domain, settings["targets"], file=file, **how)
     at_8 = float(pass_at_k_array(hard.fresh, attempts, ATTEMPTS).mean())
     if at_8 >= SGS_EASIEST:
         raise DataError(f"The solver solves {at_8:.0%} of the targets in {ATTEMPTS} attempts; train it for less long.")

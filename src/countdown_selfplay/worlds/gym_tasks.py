@@ -5,7 +5,7 @@ import hashlib
 import importlib.metadata
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -52,8 +52,7 @@ class Task:
 @lru_cache(maxsize=1)
 def table() -> dict[str, Any]:
     """Return the measured table: "reasoning_gym", its version, and "tasks"."""
-    tasks: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
-    return tasks
+    return json.loads(TABLE.read_text(encoding="utf-8"))
 
 
 def tasks_of(names: str | Sequence[str], levels: Mapping[str, Any] | None) -> tuple[Task, ...]:
@@ -160,8 +159,5 @@ def read_proposal(text: str) -> tuple[str, dict[str, int]] | None:
 
 @lru_cache(maxsize=64)
 def levels_of_sum(task: Task, total: int) -> tuple[tuple[int, ...], ...]:
-    return tuple(levels for levels in _all_levels(task) if sum(levels) == total)
-
-
-def _all_levels(task: Task) -> Iterator[tuple[int, ...]]:
-    return product(*(range(low, high + 1) for _, low, high in task.ranges))
+    every = product(*(range(low, high + 1) for _, low, high in task.ranges))
+    return tuple(levels for levels in every if sum(levels) == total)

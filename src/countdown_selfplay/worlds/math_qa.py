@@ -4,7 +4,6 @@ import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Annotated, Any
 
 from annotated_types import Gt
@@ -14,29 +13,10 @@ from ..contract.domain import BaseDomain, Critique
 from ..errors import ConfigError, DataError
 from ..registry import Count
 from .math_answers import MAX_ANSWER, balanced, last_box, plain, reading, values_of
-from .workers import REASONS, Pooled, Unchecked
+from .workers import Pooled, PoolVerdict, Reason, Unchecked
 
 _SCAN = 8192  # trailing characters of a completion in which an answer is searched
 _SIMPLE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
-
-
-class Reason(StrEnum):
-    """Reason of an answer's verdict; each is counted."""
-
-    CORRECT = "correct"
-    WRONG = "wrong"
-    """Another value, unit or relation, or nothing that math-verify can read."""
-    NO_ANSWER = "no_answer"
-    """The last \\boxed{} (or \\fbox{}) of the last 8,192 characters is empty or does not end, or there is none."""
-    TOO_LONG = "too_long"
-    """More than 256 characters, or braces nested deeper than 12."""
-    TIMED_OUT = "timed_out"
-    DIED = "died"
-    """The verifying process died at each attempt."""
-    ERROR = "error"
-    """The verifier raised."""
-    BATCH_TIMED_OUT = "batch_timed_out"
-    """The time of the whole batch ended before its turn came or ended."""
 
 
 @dataclass(frozen=True)
@@ -48,25 +28,16 @@ class Question:
 
 
 @dataclass(frozen=True)
-class MathVerdict:
+class MathVerdict(PoolVerdict):
     """Judgement of one completion."""
 
-    reason: Reason
     answer: str | None = None
     """Content of the last box."""
     n_answers: int = 0
 
     @property
-    def correct(self) -> bool:
-        return self.reason is Reason.CORRECT
-
-    @property
     def score(self) -> float:
         return float(self.correct)
-
-    @property
-    def unchecked(self) -> bool:
-        return self.reason in REASONS
 
     @property
     def vote(self) -> str | None:

@@ -4,7 +4,7 @@ arXiv 2505.24760)."""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal
 from annotated_types import Gt, MinLen
 
 from ..contract.domain import BaseDomain, Checked
+from ..contract.game import Proposal
 from ..errors import DataError
 from ..options import is_whole
 from ..random_state import seed_from
 from ..registry import Count
 from .gym_tasks import Task, levels_of_sum, read_proposal, table, tasks_of
-from .math_qa import Reason
-from .workers import Pooled, Unchecked
+from .workers import Pooled, PoolVerdict, Reason, Unchecked
 
 HELD_OUT = 1 << 30
 """First held-out seed; training draws smaller ones."""
@@ -54,30 +54,16 @@ class GymProblem:
 
 
 @dataclass(frozen=True)
-class GymVerdict:
+class GymVerdict(PoolVerdict):
     """Judgement of one answer."""
 
-    reason: Reason
     score: float = 0.0
     """Score of the task's scorer, 0 to 1: a reward; the solve rate counts only full scores."""
     answer: str | None = None
-    unchecked: bool = False
-
-    @property
-    def correct(self) -> bool:
-        return self.reason is Reason.CORRECT
 
     @property
     def vote(self) -> str | None:
         return self.answer
-
-
-@dataclass(frozen=True)
-class Read:
-    """Result of reading a proposal."""
-
-    problem: GymProblem | None
-    reason: str = "ok"
 
 
 @dataclass
@@ -158,10 +144,10 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
 
     def random(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[GymProblem]:
         """Draw problems: tasks in equal parts, levels uniform."""
-        return self._draw(n, self._any, seed, exclude, 0)
+        return self._draw(n, None, seed, exclude, 0)
 
     def held_out(self, n: int) -> list[GymProblem]:
-        return self._draw(n, self._any, 0, (), HELD_OUT)
+        return self._draw(n, None, 0, (), HELD_OUT)
 
     @cached_property
     def rungs(self) -> Sequence[int]:
@@ -178,10 +164,10 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         }
 
     def random_of_rung(self, n: int, rung: int, seed: int, exclude: Iterable[str] = ()) -> list[GymProblem]:
-        return self._draw(n, self._of_rung(rung), seed, exclude, 0)
+        return self._draw(n, rung, seed, exclude, 0)
 
     def held_out_of_rung(self, n: int, rung: int) -> list[GymProblem]:
-        return self._draw(n, self._of_rung(rung), 0, (), HELD_OUT)
+        return self._draw(n, rung, 0, (), HELD_OUT)
 
     @cached_property
     def longest(self) -> GymProblem:
@@ -190,27 +176,22 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         made = [one for one in self._made(top) if isinstance(one, GymProblem)]
         return max([*made, *self.random(32, 0)], key=lambda problem: len(problem.question))
 
-    def _any(self, generator: Random) -> tuple[str, tuple[int, ...]]:
-        task = generator.choice(self._mixture)
-        return task.name, tuple(generator.randint(low, high) for _, low, high in task.ranges)
+    def _levels(self, generator: Random, rung: int | None) -> tuple[str, tuple[int, ...]]:
+        """Draw a task and its levels: uniform ones, or those of a rung."""
+        if rung is None:
+            task = generator.choice(self._mixture)
+            return task.name, tuple(generator.randint(low, high) for _, low, high in task.ranges)
+        task = generator.choice([task for task in self._mixture if task.lowest <= rung <= task.highest])
+        return task.name, generator.choice(levels_of_sum(task, rung))
 
-    def _of_rung(self, rung: int) -> Callable[[Random], tuple[str, tuple[int, ...]]]:
-        having = [task for task in self._mixture if task.lowest <= rung <= task.highest]
-
-        def choose(generator: Random) -> tuple[str, tuple[int, ...]]:
-            task = generator.choice(having)
-            return task.name, generator.choice(levels_of_sum(task, rung))
-
-        return choose
-
-    def _draw(self, n: int, choose: Callable[..., Any], seed: int, exclude: Iterable[str], low: int) -> list[Any]:
+    def _draw(self, n: int, rung: int | None, seed: int, exclude: Iterable[str], low: int) -> list[GymProblem]:
         """Draw at most n problems, distinct by their questions; seeds from `low` on. Levels without a problem are left
         out. Raises an error for one that exceeds the deadline, because another process might be faster."""
         generator, exclude = Random(seed_from("reasoning_gym", seed, low)), frozenset(exclude)
         drawn: dict[str, GymProblem] = {}
         failed = Unchecked("error", "equal to another one")
         for _ in range(TRIES):
-            chosen = [choose(generator) for _ in range(n - len(drawn))]
+            chosen = [self._levels(generator, rung) for _ in range(n - len(drawn))]
             wanted = [GymProblem(task, levels, low + generator.randrange(HELD_OUT)) for task, levels in chosen]
             for problem, made in zip(wanted, self._made(wanted), strict=True):
                 if isinstance(made, GymProblem):
@@ -283,12 +264,8 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
     def to_dict(self) -> dict[str, Any]:
         levels = {task.name: {name: [low, high] for name, low, high in task.ranges} for task in self._mixture}
         settings = {"tasks": [task.name for task in self._mixture], "levels": levels, "prompt": self.prompt}
-        return {
-            "domain": "reasoning_gym",
-            "reasoning_gym": table()["reasoning_gym"],
-            "deadline": self.deadline,
-            **settings,
-        }
+        version = table()["reasoning_gym"]
+        return {"domain": "reasoning_gym", "reasoning_gym": version, "deadline": self.deadline, **settings}
 
     # Proposals
 
@@ -308,20 +285,20 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         prompts = {"chat": [{"role": "user", "content": text}], "text": f"{text}\n\n", "bare": f"propose {task}:\n"}
         return {"prompt": prompts[self.prompt], "task": task}
 
-    def parse(self, texts: Iterable[object]) -> list[Read]:
+    def parse(self, texts: Iterable[object]) -> list[Proposal]:
         """Return task and levels, in the order of the task's settings; the seed is drawn later."""
         return [self._read(str(text)) for text in texts]
 
-    def _read(self, text: str) -> Read:
+    def _read(self, text: str) -> Proposal:
         proposal = read_proposal(text) if len(text) < 1000 else None
         if proposal is None:
-            return Read(None, "unreadable")
+            return Proposal(None, "unreadable")
         task = self._tasks.get(proposal[0])
         if task is None:
-            return Read(None, "unknown_task")
+            return Proposal(None, "unknown_task")
         if tuple(proposal[1]) != task.settings:
-            return Read(None, "other_settings")
-        return Read(GymProblem(task.name, tuple(proposal[1].values())))
+            return Proposal(None, "other_settings")
+        return Proposal(GymProblem(task.name, tuple(proposal[1].values())))
 
     def check(
         self, problems: Sequence[GymProblem], requests: Sequence[Mapping[str, Any] | None] | None = None
@@ -359,7 +336,7 @@ def _judged(answer: str | None, scored: Any) -> GymVerdict:
     if answer is None or scored is None:
         return GymVerdict(Reason.NO_ANSWER if answer is None else Reason.TOO_LONG)
     if isinstance(scored, Unchecked):
-        return GymVerdict(Reason(scored.reason), answer=answer, unchecked=True)
+        return GymVerdict(Reason(scored.reason), answer=answer)
     return GymVerdict(Reason.CORRECT if scored == 1 else Reason.WRONG, scored, answer)
 
 

@@ -9,7 +9,6 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import lru_cache
 from importlib.metadata import distributions
 from itertools import islice
@@ -21,28 +20,9 @@ from ..contract.domain import BaseDomain, Checked
 from ..errors import ConfigError, DataError
 from ..options import is_whole
 from ..registry import Count, suggestion
-from .workers import REASONS, Pooled, Unchecked
+from .workers import Pooled, PoolVerdict, Reason, Unchecked
 
 logger = logging.getLogger(__name__)
-
-Message = dict[str, str]
-
-
-class Reason(StrEnum):
-    """Reason of an answer's verdict; each is counted."""
-
-    CORRECT = "correct"
-    PARTIAL = "partial"
-    """A reward above 0 and below `right`."""
-    WRONG = "wrong"
-    TIMED_OUT = "timed_out"
-    DIED = "died"
-    """The scoring process died at each attempt."""
-    ERROR = "error"
-    """A reward function raised, or returned a value that is not a finite number."""
-    BATCH_TIMED_OUT = "batch_timed_out"
-    """The time of the whole batch ended before its turn came or ended."""
-
 
 _ROUNDING = 1e-9
 """Tolerance: weights of .7, .2 and .1 add up to slightly less than 1."""
@@ -61,27 +41,11 @@ class VerifiersTask:
 
 
 @dataclass(frozen=True)
-class TaskVerdict:
+class TaskVerdict(PoolVerdict):
     """Judgement of one answer."""
 
-    reason: Reason
-    reward: float = 0.0
+    score: float = 0.0
     """Weighted sum of the taskset's rewards."""
-    rewards: Mapping[str, float] = field(default_factory=dict)
-    """Name -> reward without its weight."""
-    metrics: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def correct(self) -> bool:
-        return self.reason is Reason.CORRECT
-
-    @property
-    def score(self) -> float:
-        return self.reward
-
-    @property
-    def unchecked(self) -> bool:
-        return self.reason in REASONS
 
 
 @dataclass
@@ -123,8 +87,8 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
                 )
             if self.rung_field is not None:
                 self._rung_of[task.id] = _whole(given, self.rung_field, self.taskset)
-        if self.rung_field is not None:
-            self.rung, self.random_of_rung, self.held_out_of_rung = self._rung, self._random_of_rung, self._held_out_of
+        if self.rung_field is None:
+            self.rung = self.random_of_rung = self.held_out_of_rung = None  # type: ignore[assignment,method-assign]
         outside = {task.messages for task in self._tasks.values() if _place(task.id) < self.held_out_share}
         self._outside = {task.id for task in self._tasks.values() if task.messages in outside}
         if not 0 < len(self._outside) < len(self._tasks):
@@ -147,9 +111,10 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
         return problem.id
 
     def prove_row(self, problem: VerifiersTask) -> dict[str, Any]:
-        if self.chat:
-            return {"prompt": [_message(*one) for one in problem.messages], "task_id": problem.id}
-        return {"prompt": "\n\n".join(content for _, content in problem.messages), "task_id": problem.id}
+        prompt: Any = [{"role": role, "content": content} for role, content in problem.messages]
+        if not self.chat:
+            prompt = "\n\n".join(content for _, content in problem.messages)
+        return {"prompt": prompt, "task_id": problem.id}
 
     def verify(self, texts: Sequence[str], problems: Sequence[VerifiersTask]) -> list[TaskVerdict]:
         """Return the taskset's rewards, from the pool, of each distinct pair of task and answer."""
@@ -168,11 +133,10 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
     def _verdict(self, scored: Any) -> TaskVerdict:
         if isinstance(scored, Unchecked):
             return TaskVerdict(Reason(scored.reason))
-        if not math.isfinite(scored["reward"]):
+        if not math.isfinite(scored):
             return TaskVerdict(Reason.ERROR)
-        reward = scored["reward"]
-        reason = Reason.CORRECT if reward >= self.right - _ROUNDING else Reason.PARTIAL if reward > 0 else Reason.WRONG
-        return TaskVerdict(reason, reward, scored["rewards"], scored["metrics"])
+        reason = Reason.CORRECT if scored >= self.right - _ROUNDING else Reason.PARTIAL if scored > 0 else Reason.WRONG
+        return TaskVerdict(reason, scored)
 
     def stop_strings(self, role: str) -> list[str] | None:
         return None
@@ -220,24 +184,20 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
     def rungs(self) -> list[int]:
         return sorted(set(self._rung_of.values()))
 
-    def _rung(self, problem: VerifiersTask) -> int:
+    def rung(self, problem: VerifiersTask) -> int:
         return self._rung_of[problem.id]
 
-    def _random_of_rung(self, n: int, rung: int, seed: int, exclude: frozenset[str]) -> list[VerifiersTask]:
-        tasks = [task for task in self._ordered(self._tasks.keys() - self._outside) if self._rung(task) == rung]
+    def random_of_rung(self, n: int, rung: int, seed: int, exclude: frozenset[str]) -> list[VerifiersTask]:
+        tasks = [task for task in self._ordered(self._tasks.keys() - self._outside) if self.rung(task) == rung]
         return self._drawn(tasks, n, seed, exclude)
 
-    def _held_out_of(self, n: int, rung: int) -> list[VerifiersTask]:
-        return [task for task in self._ordered(self._outside) if self._rung(task) == rung][:n]
+    def held_out_of_rung(self, n: int, rung: int) -> list[VerifiersTask]:
+        return [task for task in self._ordered(self._outside) if self.rung(task) == rung][:n]
 
 
 def _place(name: str) -> float:
     """Map an id to a number between 0 and 1."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
-
-
-def _message(role: str, content: str) -> Message:
-    return {"role": role, "content": content}
 
 
 def _whole(given: Mapping[str, Any], name: str, taskset: str) -> int:

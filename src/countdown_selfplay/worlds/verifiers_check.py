@@ -128,12 +128,15 @@ def identity(task: Any) -> str:
     return str(task_key(task.data.model_dump(mode="json", exclude_none=True, exclude={"idx"})))[:16]
 
 
-def check(item: list[Any]) -> dict[str, Any]:
-    """Load [taskset, configuration]; return for [taskset, configuration, data of a task, answer] {"reward": the
-    weighted sum, "rewards": each by name, "metrics": each by name}."""
+def check(item: list[Any]) -> float | None:
+    """Load [taskset, configuration]; return for [taskset, configuration, data of a task, answer] the weighted sum of
+    the rewards."""
     name, config, *rest = item
-    taskset = taskset_of(name, config)
-    return scored(_task(name, config, rest[0]), rest[1]) if rest else {"taskset": type(taskset).__name__}
+    if not rest:
+        taskset_of(name, config)
+        return None
+    data, answer = rest
+    return scored(_task(name, config, data), answer)
 
 
 @lru_cache(maxsize=1024)
@@ -143,17 +146,15 @@ def _task(name: str, config: str, data: str) -> Any:
     return kind(kind.data_type().model_validate_json(data), taskset.config.task)
 
 
-def scored(task: Any, answer: str) -> dict[str, Any]:
-    """Return the record of `task.score` for a trace of the prompt and the answer as the model's sample."""
+def scored(task: Any, answer: str) -> float:
+    """Return the reward of `task.score` for a trace of the prompt and the answer as the model's sample."""
     trace = vf.Trace(
         task=vf.TraceTask(type=type(task).__name__, data=task.data, key=task.key, hash=task.hash),
         state=state_cls(type(task))(),
         agent=vf.AgentInfo(config=vf.AgentConfig(runtime=vf.SubprocessConfig())),
     )
     asyncio.run(_score(task, trace, answer))
-    rewards = {key: one.score for key, one in trace.rewards.items() if one is not None}
-    metrics = {name: value for name, value in trace.metrics.items() if value is not None}
-    return {"reward": trace.reward, "rewards": rewards, "metrics": metrics}
+    return float(trace.reward)
 
 
 async def _score(task: Any, trace: Any, answer: str) -> None:

@@ -15,6 +15,7 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -31,16 +32,52 @@ PAUSE_S = 2.0
 """Seconds before the next start after a failed one; doubled after each further one, up to 60."""
 
 
+class Reason(StrEnum):
+    """Reason of the verdict on an answer that a pool checks; each is counted."""
+
+    CORRECT = "correct"
+    PARTIAL = "partial"
+    """A reward above 0 and below that of a right answer."""
+    WRONG = "wrong"
+    """In mathematics also another unit or relation, or nothing that math-verify can read."""
+    NO_ANSWER = "no_answer"
+    """The completion has no answer in the domain's form; in mathematics its last box is empty or does not end."""
+    TOO_LONG = "too_long"
+    """More characters than the domain reads, or in mathematics braces nested deeper than 12."""
+    TIMED_OUT = "timed_out"
+    DIED = "died"
+    """The checking process died at each attempt."""
+    ERROR = "error"
+    """The checker raised, or returned a value that is not a finite number."""
+    BATCH_TIMED_OUT = "batch_timed_out"
+    """The time of the whole batch ended before its turn came or ended."""
+
+
 @dataclass(frozen=True)
 class Unchecked:
     """Placeholder of an absent result, with its reason."""
 
     reason: str
-    """One of REASONS; died: its process died at each attempt."""
+    """One of UNCHECKED."""
     detail: str = ""
 
 
-REASONS = frozenset({"timed_out", "died", "error", "batch_timed_out"})
+UNCHECKED = frozenset({"timed_out", "died", "error", "batch_timed_out"})
+
+
+@dataclass(frozen=True)
+class PoolVerdict:
+    """Base class of the judgement of an answer that a pool checks."""
+
+    reason: Reason
+
+    @property
+    def correct(self) -> bool:
+        return self.reason is Reason.CORRECT
+
+    @property
+    def unchecked(self) -> bool:
+        return self.reason in UNCHECKED
 
 
 @dataclass

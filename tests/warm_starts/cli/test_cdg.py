@@ -132,8 +132,6 @@ def test_a_baseline_with_the_budget_of_a_run_is_one_command(tmp_path, capsys):
     capsys.readouterr()
     assert main([*first[:3], *SHORT, "--budget_of", str(tmp_path / "none"), "--output_dir", str(tmp_path / "x")]) == 2
     assert "`budget_of` takes the output_dir of an iterated run" in capsys.readouterr().err
-    assert main([*first[:3], *SHORT, "--budget_of", str(tmp_path), "--output_dir", str(tmp_path / "x")]) == 2
-    assert "tells of no training of the prover in iteration 1; name a run" in capsys.readouterr().err
 
 
 def test_the_table_is_sampled_as_the_preset_says(monkeypatch):

@@ -10,7 +10,8 @@ from tests.warm_starts.cli.test_sft_and_ipo import write_rows
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.domains import held_out_of, make_domain
-from countdown_selfplay.evaluation.roles import evaluate_conjecturer
+from countdown_selfplay.evaluation import roles
+from countdown_selfplay.evaluation.sampling import Completion
 from countdown_selfplay.tiny import load_tiny_model
 
 SUMS = "tests.toy_domain:Sums"
@@ -104,27 +105,11 @@ def test_pairs_are_right_over_wrong_answers_to_one_sum_of_a_domain_made_from_its
     assert make_domain("countdown").to_dict()["domain"] == "countdown"
 
 
-class Scripted:
-    """Texts in turn instead of a model's; everything else is the embedded model's."""
-
-    def __init__(self, model, tokenizer, texts):
-        self.model, self.tokenizer, self.texts = model, tokenizer, texts
-        self.device, self.generation_config, self.training = model.device, model.generation_config, False
-        self.eval, self.train, self.modules = model.eval, model.train, model.modules
-
-    def generate(self, input_ids, **_):
-        import torch
-
-        ids = [self.tokenizer(text, add_special_tokens=False)["input_ids"] for text in self.texts]
-        width = max(map(len, ids)) + 1
-        ends = [row + [self.tokenizer.eos_token_id] * (width - len(row)) for row in ids]
-        return torch.cat([input_ids, torch.tensor(ends)], 1)
-
-
-def test_a_conjecturers_rates_are_those_of_the_domains_facts():
-    model, tokenizer = load_tiny_model()
+def test_a_conjecturers_rates_are_those_of_the_domains_facts(monkeypatch):
     texts = ["3 + 5", "3 + 5", "60 + 1", "+ 4"]  # two equal sums in range, one beyond, one that is none
-    found = evaluate_conjecturer(Scripted(model, tokenizer, texts), tokenizer, Sums(), n=4, max_new_tokens=8)
+    sampled = [[Completion(text, 4, False) for text in texts]]
+    monkeypatch.setattr(roles, "sample_completions", lambda *given, **how: sampled)
+    found = roles.evaluate_conjecturer(*load_tiny_model(), Sums(), n=4)
     facts = {name: fact.value for name, fact in found.facts.items()}
     assert found.parseable.value == 3 / 4 and facts == {"in_range": 2 / 4}
     assert found.unique is not None and found.unique.value == 2 / 3 and found.problems == [(3, 5), (3, 5)]

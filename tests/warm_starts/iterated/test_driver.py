@@ -207,8 +207,7 @@ def test_the_log_counts_what_became_of_the_samples_and_a_cut_last_line_is_no_dam
     folder, log = played
     (line, *_) = log
     rows = [row for c in range(3) for row in select.read(folder / "iteration-1" / f"played-0000{c}.parquet")]
-    assert line["counts"] == json.loads(json.dumps(Counter(f"{r['role']}/{r['label']}" for r in rows)))
-    folder, log = played
+    assert line["counts"] == dict(Counter(f"{r['role']}/{r['label']}" for r in rows))
     shutil.copytree(folder, tmp_path / "run")
     with (tmp_path / "run" / "iterations.jsonl").open("a") as file:
         file.write('{"iteration": 2, "ph')
@@ -263,10 +262,7 @@ def test_a_base_model_imitates_another_runs_choice_first(played, tmp_path):
     assert {row["weights"] for row in played_rows} == {"iteration-0/imitation"}
 
 
-def test_a_run_takes_the_steps_of_another_and_no_sample_that_is_too_long(played, tmp_path):
-    roles = {"prover": replace(ROLES["prover"], max_steps=(2, 3))}
-    log = driver(tmp_path / "run", roles=roles, algorithm="expert_iteration").run()
-    assert [line["steps"] for line in log if line["phase"] == "train"] == [2, 3]
+def test_no_sample_that_is_too_long_is_imitated(played, tmp_path):
     made = driver(tmp_path / "base", iterations=1, imitate=str(played[0]), imitate_rows=20, max_length=2)
     with pytest.raises(DataError, match=r"`imitate` .*: all 20 of its samples are longer than `max_length` \(2\)"):
         made.run()

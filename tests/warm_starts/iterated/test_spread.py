@@ -1,4 +1,4 @@
-# Tests: warm_starts/iterated/spread.py, warm_starts/iterated/retrain.py, warm_starts/iterated/engine_fields.py
+# Tests: warm_starts/iterated/engine.py, warm_starts/iterated/retrain.py
 """Iterated play on several processes, without starting any: the batches of each, and bad settings."""
 
 import os
@@ -14,7 +14,8 @@ from countdown_selfplay.evaluation.model import load_model
 from countdown_selfplay.evaluation.sampling import prompt_ids, sample_completions
 from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
 from countdown_selfplay.warm_starts.iterated.engine import VLLMPlay, _launch_kept
-from countdown_selfplay.warm_starts.iterated.retrain import check_sizes, shares
+from countdown_selfplay.warm_starts.iterated.retrain import shares
+from countdown_selfplay.warm_starts.iterated.settings import check_sizes
 
 from .test_driver import DOMAIN, PROBLEMS, driver
 
@@ -52,7 +53,7 @@ def test_each_batch_is_generated_on_one_process_and_is_that_of_one_process_alone
 def test_a_step_is_shared_out_evenly(size, rows, world, expected):
     settings = IteratedSettings("run", {"prover": RoleTraining(batch_size=(size,))}, per_device_train_batch_size=rows)
     processes = Processes(0, world)
-    check_sizes(settings, processes)
+    check_sizes(settings, world)
     on_device, passes = shares(size, settings, processes)
     assert (on_device, passes) == expected and on_device * passes * world == size
 

@@ -12,20 +12,18 @@ from trl import DPOTrainer
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, generate_problems, heldout_problems, verify
 from countdown_selfplay.errors import DataError
+from countdown_selfplay.evaluation.sampling import demonstration_ids, pair_ids
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
-from countdown_selfplay.warm_starts import (
-    IPOSettings,
-    ScoredSample,
-    SFTSettings,
-    TokenizedDPOTrainer,
+from countdown_selfplay.warm_starts.configs import IPOSettings, SFTSettings
+from countdown_selfplay.warm_starts.demonstrations import generated_rows
+from countdown_selfplay.warm_starts.filters import ScoredSample, drop_long, make_preference_pairs
+from countdown_selfplay.warm_starts.readers import (
     clean_demonstrations,
-    demonstration_ids,
-    generated_rows,
-    make_preference_pairs,
-    pair_ids,
+    read_preferences,
+    read_samples,
+    sample_answers,
 )
-from countdown_selfplay.warm_starts.filters import drop_long
-from countdown_selfplay.warm_starts.readers import read_preferences, read_samples, sample_answers
+from countdown_selfplay.warm_starts.training import TokenizedDPOTrainer
 
 TINY = CountdownDomain.tiny()
 CHATML = (
@@ -93,17 +91,16 @@ def test_right_is_paired_with_wrong_each_text_once_up_to_the_allowed_number():
     pairs = make_preference_pairs(scored("p", a=1, b=1, c=1, x=0, y=0))
     assert len(pairs) == 2  # min(3 right, 2 wrong)
     assert {p.rejected for p in pairs} == {"x", "y"} and len({p.chosen for p in pairs} & {"a", "b", "c"}) == 2
-    assert all(p.margin == 1 and p.prompt == "p?" for p in pairs)
+    assert all(p.prompt == "p?" for p in pairs)
     samples = scored("p", a=1, b=1, c=1, x=0, y=0, z=0)
     assert [len(make_preference_pairs(samples, pairs_per_group=n)) for n in (1, 2, 3, 4, None)] == [1, 2, 3, 3, 3]
     assert make_preference_pairs(scored("all right", a=1, b=1) + scored("all wrong", x=0, y=0)) == []
     samples = scored("p", a=1, x=0) + scored("p", a=1, x=0)
     assert [(p.chosen, p.rejected) for p in make_preference_pairs(samples)] == [("a", "x")]
-    # sorted: 0.9 0.5 0.2 0 0; best with worst: (0.9, 0) and (0.5, 0), the middle one is left over
-    pairs = make_preference_pairs(scored("3", a=0.5, b=0, c=0.9, d=0, e=0.2), chosen_at_least=1e-9)
-    assert [(p.chosen, p.margin) for p in pairs] == [("c", 0.9), ("a", 0.5)]
-    assert {p.rejected for p in pairs} == {"b", "d"}
-    assert len(make_preference_pairs(scored("3", a=0.5, b=0, c=0.9, d=0), chosen_at_least=0.6)) == 1
+    # sorted: 2 1 .9 0 0; best with worst: (2, 0) and (1, 0), the middle one is left over
+    pairs = make_preference_pairs(scored("3", a=1, b=0, c=2, d=0, e=0.9))
+    assert [p.chosen for p in pairs] == ["c", "a"] and {p.rejected for p in pairs} == {"b", "d"}
+    assert make_preference_pairs(scored("3", a=0.9, b=0)) == []  # not right
 
 
 def test_the_seed_alone_decides():

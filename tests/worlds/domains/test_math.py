@@ -75,26 +75,17 @@ def test_verdicts_on_shapes_of_answers(verdicts, pair):
     assert verdicts[pair].reason == PAIRS[pair]
 
 
-@pytest.mark.parametrize(("text", "answer", "boxes"), [
-    (r"\boxed{4} then \boxed 5", "5", 2),
-    (r"\boxed 4 then \boxed{5}", "5", 2),
-    (r"\boxed{3}, in \boxed notation", "3", 1),
-    (r"so $x = \boxed 2$", "2", 1),
-    (r"\boxed 9.", "9", 1),
-    (r"is $\boxed\frac{1}{2}$", r"\frac{1}{2}", 1),
-    (r"is \fbox{31}", "31", 1),
-    (r"is $\boxed  {C}$", "C", 1),
-    (r"is \boxed x", "x", 1),
-    (r"\boxed{\left\{5\right.}", r"\left\{5\right.", 1),
-    (r"\boxed{\{1,2\}}", r"\{1,2\}", 1),
-    (r"\boxed{\}} and so on}", r"\}", 1),
-    (r"\boxed{a \\{b}} c", r"a \\{b}", 1),  # a line's end before a group
-    (r"\boxed{4} and \boxed{5", None, 2),
-    (r"\boxed{}", None, 1),
-    ("5", None, 0),
-])  # fmt: skip
-def test_the_last_box_counts_and_an_escaped_brace_ends_none(text, answer, boxes):
-    assert last_box(text) == (answer, boxes, False)
+def test_the_last_box_counts_and_an_escaped_brace_ends_none():
+    boxes = {
+        r"\boxed{4} then \boxed 5": ("5", 2), r"\boxed 4 then \boxed{5}": ("5", 2), r"\boxed 9.": ("9", 1),
+        r"\boxed{3}, in \boxed notation": ("3", 1), r"so $x = \boxed 2$": ("2", 1), r"is \fbox{31}": ("31", 1),
+        r"is $\boxed\frac{1}{2}$": (r"\frac{1}{2}", 1), r"is $\boxed  {C}$": ("C", 1), r"is \boxed x": ("x", 1),
+        r"\boxed{\left\{5\right.}": (r"\left\{5\right.", 1), r"\boxed{\{1,2\}}": (r"\{1,2\}", 1),
+        r"\boxed{\}} and so on}": (r"\}", 1), r"\boxed{4} and \boxed{5": (None, 2), r"\boxed{}": (None, 1),
+        r"\boxed{a \\{b}} c": (r"a \\{b}", 1),  # a line's end before a group
+        "5": (None, 0),
+    }  # fmt: skip
+    assert {text: last_box(text) for text in boxes} == {text: (*found, False) for text, found in boxes.items()}
 
 
 def test_what_is_too_long_or_too_deep_is_not_read_and_no_text_raises():
@@ -113,22 +104,15 @@ def test_what_is_too_long_or_too_deep_is_not_read_and_no_text_raises():
         values_of(text, "5")
 
 
-@pytest.mark.parametrize(("answer", "unit"), [
-    (r"45 \text{ units}^2", "unit^2"),
-    (r"100\text{ square units}", "unit^2"),
-    (r"0.25\,\text{ cm}", "centimeter"),
-    (r"\frac{270}7\text{ degrees}", "degree"),
-    (r"65 \text{ children tickets }", "children ticket"),
-    (r"60\text{ km/h}", "kilometer / hour"),
-    (r"\text{Evelyn}", ""),
-    (r"\text{June 20}", ""),
-    (r"12\text{ and }13", ""),
-    (r"\cos 58^\circ", ""),
-    ("3qr", ""),
-    ("3 m", ""),  # three times m, unless the right answer is in meters
-])  # fmt: skip
-def test_the_unit_is_what_ends_the_answer_in_words(answer, unit):
-    assert reading(answer).unit == unit
+def test_the_unit_is_what_ends_the_answer_in_words():
+    units = {
+        r"45 \text{ units}^2": "unit^2", r"100\text{ square units}": "unit^2", r"0.25\,\text{ cm}": "centimeter",
+        r"\frac{270}7\text{ degrees}": "degree", r"65 \text{ children tickets }": "children ticket",
+        r"60\text{ km/h}": "kilometer / hour", r"\text{Evelyn}": "", r"\text{June 20}": "",
+        r"12\text{ and }13": "", r"\cos 58^\circ": "", "3qr": "",
+        "3 m": "",  # three times m, unless the right answer is in meters
+    }  # fmt: skip
+    assert {answer: reading(answer).unit for answer in units} == units
 
 
 @pytest.fixture(scope="module")
@@ -167,23 +151,20 @@ def test_a_row_without_question_or_answer_is_one_sentence(domain, row, message):
         domain.problem(row, 4)
 
 
-@pytest.mark.parametrize(("gold", "said", "reason"), [
-    ("18", "Therefore, the final answer is: \\boxed{18}. I hope it is correct.", "correct"),
-    ("18", "\\boxed{18} or rather \\boxed{19}", "wrong"),  # the last one counts
-    ("18", "18", "no_answer"),
-    ("18", "\\boxed{18", "no_answer"),
-    ("18", "\\boxed{}", "no_answer"),
-    ("18", NOT_CRITICAL, "no_answer"),  # a rejection is not an answer
-    ("18", f"\\boxed{{18}} {NOT_CRITICAL}", "correct"),
-    ("18", "\\boxed{" + "{" * 20 + "18" + "}" * 20 + "}", "too_long"),
-    ("18", "\\boxed{" + "1+" * 500_000 + "1}", "no_answer"),  # 1 MB: its begin lies beyond what is read
-    ("18", "\\boxed{" + "1+" * 200 + "1}", "too_long"),
-])  # fmt: skip
-def test_verdicts_on_texts(domain, gold, said, reason):
-    (verdict,) = domain.verify([said], [Question("?", gold)])
-    assert (verdict.reason, verdict.correct, verdict.score) == (
-        reason, reason == "correct", float(reason == "correct"),
-    )  # fmt: skip
+def test_verdicts_on_texts(domain):
+    """All to a question with the answer 18."""
+    reasons = {
+        "Therefore, the final answer is: \\boxed{18}. I hope it is correct.": "correct",
+        "\\boxed{18} or rather \\boxed{19}": "wrong",  # the last one counts
+        "18": "no_answer", "\\boxed{18": "no_answer", "\\boxed{}": "no_answer",
+        NOT_CRITICAL: "no_answer",  # a rejection is not an answer
+        f"\\boxed{{18}} {NOT_CRITICAL}": "correct", "\\boxed{" + "{" * 20 + "18" + "}" * 20 + "}": "too_long",
+        "\\boxed{" + "1+" * 500_000 + "1}": "no_answer",  # 1 MB: its begin lies beyond the characters that are read
+        "\\boxed{" + "1+" * 200 + "1}": "too_long",
+    }  # fmt: skip
+    verdicts = domain.verify([*reasons], [Question("?", "18")] * len(reasons))
+    assert [str(verdict.reason) for verdict in verdicts] == [*reasons.values()]
+    assert all(verdict.score == float(verdict.correct) == (verdict.reason == "correct") for verdict in verdicts)
 
 
 HOSTILE = ("9^{9^{9^{9}}}", "\\input{/etc/passwd}", "99999999!", "\\frac{1}{" * 11 + "2" + "}" * 11, "{" * 9)

@@ -10,16 +10,30 @@ from typing import Any, Literal
 
 from trl import ModelConfig
 
+from ...cli.launch import planned
 from ...cli.options import parse_options
 from ...config.fields import CountdownFields
 from ...config.inherited import check_output
 from ...config.script import EvaluationArguments, check_starts
+from ...contract.metric import as_json, for_players
+from ...data.files import checked_problems, held_out_problems, load_problem_rows
 from ...distributed.processes import ALONE, Processes
-from ...domains import domain_from
+from ...domains import domain_from, is_held_out
 from ...errors import ConfigError
+from ...evaluation.model import place_of
+from ...evaluation.setting import preset
 from ...games import GAMES
 from ...options import at_least, json_object, option
-from ..iterated.settings import IteratedSettings, check_settings, with_budget
+from ...planning.dry_run import print_warm_start
+from ...planning.memory import Launch
+from ...tiny import resolve_model
+from ...training.callbacks.run_folder import write_description
+from ...training.run import quiet_loading, tell
+from ...training.run_lock import run_lock
+from ..iterated.driver import IteratedSelfPlay, tokenizer_of
+from ..iterated.settings import IteratedSettings, check_settings, plan, with_budget
+from ..planning import iterated_lines
+from ..training import load_whole, measure_prover
 
 
 @dataclass
@@ -55,46 +69,39 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
             f"`training` ({script.training}) in a file cannot be, for the two ways have other settings; pass it as a "
             f"flag: `countdown-selfplay cdg --training {script.training} --config FILE`, and leave it out of the file."
         )
-    _refuse_model_options(model)
+    for name in ("use_peft", "dtype", "attn_implementation", "model_revision"):
+        if getattr(model, name) != getattr(ModelConfig(), name):
+            raise ConfigError(
+                f"`{name}` ({getattr(model, name)}) is not read by `cdg --training iterated`, which retrains all "
+                "weights of the model in float32; leave it unset, or train online."
+            )
     check_output(settings.output_dir)
-    check_settings(settings, game_of(script), domain_from(script))
+    domain, game = domain_from(script), game_of(script)
+    check_settings(settings, game, domain)
     if script.budget_of is not None:
         settings.kinds = with_budget(settings.kinds, Path(script.budget_of), settings.iterations)
     if script.dry_run:
-        dry_run(script, settings, model, launch)
+        device = "cpu" if settings.use_cpu else place_of(None)
+        here = Launch(device=device, bf16=settings.bf16 is not False and device != "cpu")
+        where = here if launch is None else planned(launch)
+        memory = iterated_lines(settings, domain, model, where)
+        print_warm_start(script, settings, model, chain(plan(settings, game, script.problems), memory))
     check_starts(model.model_name_or_path, script.dataset_name)
     if not script.dry_run:
-        play(script, settings, model)
+        play(script, settings, model, game, domain)
     return 0
 
 
-def _refuse_model_options(model: Any) -> None:
-    """Raise ConfigError for model options that iterated training does not use."""
-    plain = ModelConfig()
-    for name in ("use_peft", "dtype", "attn_implementation", "model_revision"):
-        value = vars(model)[name]
-        if value != vars(plain)[name]:
-            raise ConfigError(
-                f"`{name}` ({value}) is not read by `cdg --training iterated`, which retrains all weights of the "
-                "model in float32; leave it unset, or train online."
-            )
+def game_of(script: IteratedArguments) -> Any:
+    return GAMES.make("critic_discernment", json_object("game_kwargs", script.game_kwargs, '{"revisions": 4}'))
 
 
-def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
+def play(script: IteratedArguments, settings: IteratedSettings, model: Any, game: Any, domain: Any) -> None:
     """Run the iterations; evaluate the prover before and after them; print and write the results."""
-    from ...data.files import held_out_problems
-    from ...domains import is_held_out
-    from ...tiny import resolve_model
-    from ...training.run import quiet_loading, tell
-    from ...training.run_lock import run_lock
-    from ..iterated import IteratedSelfPlay
-
     quiet_loading()
-    domain = domain_from(script)
     held_out = held_out_problems(script, domain)
     evaluated = {domain.key(problem) for problem in held_out}
     problems = [p for p in problems_of(script, settings, domain, evaluated) if not is_held_out(domain, p, evaluated)]
-    game = game_of(script)
     start = resolve_model(model.model_name_or_path)
     run = IteratedSelfPlay(game, domain, start, problems[: script.problems], settings)
     processes = run.meet()
@@ -108,33 +115,8 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
     processes.together(lambda: tell(Path(settings.output_dir), before, after, report=False))
 
 
-def game_of(script: IteratedArguments) -> Any:
-    return GAMES.make("critic_discernment", json_object("game_kwargs", script.game_kwargs, '{"revisions": 4}'))
-
-
-def dry_run(
-    script: IteratedArguments, settings: IteratedSettings, model: Any, launch: dict[str, str] | None = None
-) -> None:
-    """Print settings, samples, steps and memory, without loading a model or a data set."""
-    from ...cli.launch import planned
-    from ...evaluation.model import place_of
-    from ...planning.dry_run import print_warm_start
-    from ...planning.memory import Launch
-    from ..iterated.settings import plan
-    from ..planning import iterated_lines
-
-    device = "cpu" if settings.use_cpu else place_of(None)
-    here = Launch(device=device, bf16=settings.bf16 is not False and device != "cpu")
-    where = here if launch is None else planned(launch)
-    memory = iterated_lines(settings, domain_from(script), model.model_name_or_path, where)
-    print_warm_start(script, settings, model, chain(plan(settings, game_of(script), script.problems), memory))
-
-
 def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:
     """Write run.json, which `eval` and `report` read, unless the run has begun and has it."""
-    from ...contract.metric import as_json, for_players
-    from ...training.callbacks.run_folder import write_description
-
     if run.begun() and (run.folder / "run.json").exists():
         return
     run.folder.mkdir(parents=True, exist_ok=True)
@@ -148,8 +130,6 @@ def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) ->
 
 def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: Any, evaluated: set[str]) -> list[Any]:
     """Return the distinct problems of the data set, or problems that the domain generates."""
-    from ...data.files import checked_problems, load_problem_rows
-
     if script.dataset_name is not None:
         rows = load_problem_rows(script.dataset_name, script.dataset_train_split)
         read = checked_problems(domain, rows, script.dataset_name)
@@ -168,10 +148,6 @@ def measure(
     processes: Processes = ALONE,
 ) -> Any:
     """Return a prover's figures on held-out problems, sampled under `eval_preset`."""
-    from ...evaluation.setting import preset
-    from ..iterated.driver import tokenizer_of
-    from ..training import load_whole, measure_prover
-
     n, how = script.eval_samples, preset(script.eval_preset, settings.sampling)
     size = max(settings.per_device_eval_batch_size, n)
     kind = "float32" if processes.device.type == "cpu" else "auto"

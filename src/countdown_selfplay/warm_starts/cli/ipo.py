@@ -3,16 +3,14 @@
 import sys
 from typing import Any
 
-from ...cli.launch import planned as planned_for
 from ...cli.options import parse_options
 from ...config.inherited import check_run
 from ...data.files import held_out_problems, load_problem_rows
-from ...planning.dry_run import print_warm_start
-from ...planning.memory import launch_of
 from ..configs import IPOArguments, IPOSettings
 from ..filters import Kept, PreferencePair, ScoredSample, make_preference_pairs
-from ..planning import batches, warm_start_lines
-from ..readers import PREFERENCES, read_preferences, read_samples
+from ..planning import print_plan
+from ..readers import PREFERENCES, problems_to_sample, read_preferences, read_samples, scored_samples
+from ..training import run
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
@@ -23,12 +21,8 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
     held_out = held_out_problems(script, script.played)
     evaluated = {script.played.key(problem) for problem in held_out}
     if script.dry_run:
-        planned = launch_of(args) if launch is None else planned_for(launch)
-        lines = batches(args, *_planned(script, args, evaluated), planned.processes)
-        print_warm_start(script, args, model, [*lines, *warm_start_lines(args, model, planned)])
+        print_plan(script, args, model, *_planned(script, args, evaluated), launch)
         return 0
-    from ..readers import scored_samples
-    from ..training import run
 
     def data(weights: Any, tokenizer: Any) -> tuple[Kept[PreferencePair], str, str]:
         given = given_pairs(script, evaluated)
@@ -68,8 +62,6 @@ def _planned(script: IPOArguments, args: IPOSettings, evaluated: set[str]) -> tu
         samples = read_samples(script.samples_file, script.played, evaluated)
         pairs = pairs_of(samples, script, args.seed).rows
         return f"{samples.read} samples ({samples.reasons}) give {len(pairs)} pairs", len(pairs)
-    from ..readers import problems_to_sample
-
     n = len(problems_to_sample(script, args.seed, evaluated).rows)
     most = n * min(script.samples_per_problem // 2, script.pairs_per_group or script.samples_per_problem)
     return f"{n} problems x {script.samples_per_problem} answers, at most {most} pairs", most

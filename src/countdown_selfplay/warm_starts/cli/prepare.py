@@ -14,6 +14,7 @@ from ...cli.commands import TRAINERS
 from ...cli.plain import OneLineParser
 from ...config.recipes import chain, recipes
 from ...errors import ConfigError, RunFolderError
+from .. import starts
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,6 @@ class Start:
 
 def start_of(command: str, recipe: str) -> Start:
     """Return the warm start of the recipe. Raises ConfigError for a recipe that begins from another one."""
-    from .. import starts
-
     text = written(recipe)
     if command == "cdg":
         start = Start(starts.CDG, "weights that know the game", ("config.json",), starts.cdg_start)

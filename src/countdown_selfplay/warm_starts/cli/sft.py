@@ -5,19 +5,17 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any
 
-from ...cli.launch import planned as planned_for
 from ...cli.options import parse_options
 from ...config.inherited import check_run
 from ...config.script import check_starts
 from ...contract.domain import in_moves
 from ...data.files import held_out_problems, load_problem_rows
-from ...planning.dry_run import print_warm_start
-from ...planning.memory import launch_of
 from ..configs import SFTArguments
 from ..demonstrations import generated_rows
 from ..filters import Kept
-from ..planning import batches, warm_start_lines
+from ..planning import print_plan
 from ..readers import clean_demonstrations
+from ..training import run
 
 PLANNED = 512
 """Largest number of problems of which a dry run generates demonstrations."""
@@ -35,17 +33,13 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
         made.demonstrations = min(count, PLANNED)
     kept = demonstrations(made, args.seed, {script.played.key(problem) for problem in held_out})
     if script.dry_run:
-        planned, rows, note = launch_of(args), len(kept.rows), kept.sentence("demonstrations")
+        rows, note = len(kept.rows), kept.sentence("demonstrations")
         if made.demonstrations < count:
             rows = rows * count // made.demonstrations
             note = f"about {rows} demonstrations; of the first {made.demonstrations} problems of {count}: {note}"
-        planned = planned if launch is None else planned_for(launch)
-        lines = batches(args, note, rows, planned.processes)
-        print_warm_start(script, args, model, [*lines, *warm_start_lines(args, model, planned)])
+        print_plan(script, args, model, note, rows, launch)
         check_starts(model.model_name_or_path, script.dataset_name)
         return 0
-    from ..training import run
-
     made = "planted" if in_moves(script.played) else "made by the exact solver"
     source = made if script.dataset_name is None else f"from {script.dataset_name}"
     run("sft", script, args, model, held_out, lambda *_: (kept, "demonstrations", source))
@@ -57,9 +51,7 @@ def demonstrations(script: SFTArguments, seed: int, evaluated: set[str]) -> Kept
     rows: Iterable[Mapping[str, Any]]
     if script.dataset_name is None:
         n, each = script.demonstrations, script.demonstrations_per_problem
-        rows = generated_rows(
-            n, script.role, script.played, seed=seed, exclude=evaluated, per_problem=each, schema=script.schema
-        )
+        rows = generated_rows(n, script.role, script.played, seed, evaluated, each, script.schema)
     else:
         rows = load_problem_rows(script.dataset_name, script.dataset_train_split)
     source = script.dataset_name or "generated"

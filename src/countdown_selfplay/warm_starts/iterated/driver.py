@@ -30,10 +30,9 @@ from ...policies.build import load_tokenizer
 from ...training.run_lock import run_lock
 from ..training import load_whole
 from . import select
-from .engine import VLLMPlay, check_engine
-from .retrain import check_sizes, retrain, trainer_settings
-from .settings import IteratedSettings, RoleTraining, check_settings, of_iteration
-from .spread import Spread
+from .engine import Spread, VLLMPlay, check_engine
+from .retrain import retrain, trainer_settings
+from .settings import IteratedSettings, RoleTraining, check_settings, check_sizes, of_iteration
 
 logger = logging.getLogger(__name__)
 
@@ -47,18 +46,18 @@ class IteratedSelfPlay:
     """Iterated self-play. An iteration plays every problem once, in chunks; chooses each role's samples (or pairs,
     `algorithm`); and retrains each role from its initial model on them, with those of earlier iterations if it
     accumulates. With `imitate`, iteration 0 trains the passed model, and the result is the initial model of all roles.
-    models: an id or folder for all kinds, or one for each. problems: of the training split, all with different keys. A
-    role without chosen samples keeps its weights, as the log records. Files of the run folder are written atomically,
-    so that `run` continues after a kill without losing or repeating a sample: `iteration-<t>/played-<chunk>.parquet`
-    (every sample with its origin), `iteration-<t>/<role>.parquet` (its training set), `iteration-<t>/<role>/` (the
-    model), `iterations.jsonl`. In a launch all processes call `run`: they share generation by batches, so that the
-    samples do not depend on their number, and train under the launch's engine; the main one writes."""
+    model: an id or folder. problems: of the training split, all with different keys. A role without chosen samples
+    keeps its weights, as the log records. Files of the run folder are written atomically, so that `run` continues
+    after a kill without losing or repeating a sample: `iteration-<t>/played-<chunk>.parquet` (every sample with its
+    origin), `iteration-<t>/<role>.parquet` (its training set), `iteration-<t>/<role>/` (the model),
+    `iterations.jsonl`. In a launch all processes call `run`: they share generation by batches, so that the samples do
+    not depend on their number, and train under the launch's engine; the main one writes."""
 
     def __init__(
         self,
         game: Game,
         domain: Domain[Any],
-        models: str | Mapping[str, str],
+        model: str,
         problems: Sequence[Any],
         settings: IteratedSettings,
     ) -> None:
@@ -70,9 +69,7 @@ class IteratedSelfPlay:
         if twice:
             raise ConfigError(f"`problems` holds '{twice[0]}' {keys.count(twice[0])} times; pass each problem once.")
         self.game, self.domain, self.problems, self.settings = game, domain, list(problems), settings
-        self.initial = {kind: models if isinstance(models, str) else models[kind] for kind in settings.kinds}
-        if settings.imitate and len(set(self.initial.values())) > 1:
-            raise ConfigError(f"`imitate` ({settings.imitate}) makes one model for all roles; pass one model for all.")
+        self.initial = dict.fromkeys(settings.kinds, model)
         self.folder = Path(settings.output_dir)
         metrics = for_players(game.metrics, {kind: [kind] for kind in settings.kinds})
         self.legibility = Legibility(metrics, rounds=1)  # a chunk holds as many texts as many rounds
@@ -86,7 +83,7 @@ class IteratedSelfPlay:
         accelerator = Accelerator(deepspeed_plugin=args.deepspeed_plugin)
         choose_engine(args).bind(accelerator, None, args.max_grad_norm)
         self.processes = processes_of(accelerator)
-        check_sizes(self.settings, self.processes)
+        check_sizes(self.settings, self.processes.world)
         if self.settings.generation_backend != "generate":
             check_engine(self.settings, self.processes)
             self.engine = self.engine or VLLMPlay(self.settings, self.processes)
@@ -286,11 +283,9 @@ class IteratedSelfPlay:
         self.processes.together(choose)
         rows = select.read(data)
         counts = dict(sorted(Counter(row["label"] for row in rows).items()))
-        if not rows:
-            self._say(iteration, "train", role=role, rows=0, note="nothing was chosen: the role keeps its weights")
-            return
-        if of_iteration(training.max_steps or (-1,), iteration) == 0:
-            self._say(iteration, "train", role=role, rows=0, note="max_steps is 0: the role keeps its weights")
+        if not rows or of_iteration(training.max_steps or (-1,), iteration) == 0:
+            why = "max_steps is 0" if rows else "nothing was chosen"
+            self._say(iteration, "train", role=role, rows=0, note=f"{why}: the role keeps its weights")
             return
         cost = self._retrained(self._start(role), rows, training, iteration, folder / role)
         self._say(iteration, "train", role=role, counts=counts, **cost)

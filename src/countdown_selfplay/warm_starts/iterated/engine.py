@@ -1,4 +1,5 @@
-"""Iterated play through vLLM: the joint trainer's samplers (generation/), which hold one role's weights at a time."""
+"""Sampling in iterated play: on all processes, and through vLLM by the joint trainer's samplers (generation/), which
+hold one role's weights at a time."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -23,8 +24,7 @@ from ...generation.vllm_sampler import require_vllm
 from ...options import json_object
 from ...policies.full import FullPolicies
 from ...random_state import private_generator
-from .engine_fields import EngineFields
-from .settings import IteratedSettings
+from .settings import EngineFields, IteratedSettings
 
 _LAUNCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -56,6 +56,43 @@ def check_engine(settings: IteratedSettings, processes: Processes) -> None:
             f"run is on {processes.device.type}; use generate."
         )
     require_vllm(settings)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Roster of players that every process holds. The main process alone runs game and domain, whose results may
+    depend on time (a checker with a limit), so that processes cannot diverge."""
+
+    processes: Processes
+    roster: Mapping[str, Player]
+
+    def draw(
+        self, role: str, prompts: list[Any], n: int, seed: int, stops: list[str] | None
+    ) -> list[list[Completion]]:
+        """Sample `n` completions per prompt. The main process calls it, inside `led`."""
+        request = role, prompts, n, seed, stops
+        self.processes.together(lambda: request)
+        return self.roster[role].draw(*request, self.processes)
+
+    @contextmanager
+    def led(self) -> Iterator[None]:
+        """Play on the main process inside the block; afterwards the others leave `serve`, with its error if any."""
+        failed: Exception | None = None
+        try:
+            yield
+        except Exception as error:
+            failed = error
+
+        def end() -> None:
+            if failed is not None:
+                raise failed
+
+        self.processes.together(end)
+
+    def serve(self) -> None:
+        """Generate, on the other processes, until the main one has played."""
+        while (request := self.processes.together(lambda: None)) is not None:  # the main process's call answers
+            self.roster[request[0]].draw(*request, self.processes)
 
 
 class VLLMPlay:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import PrinterCallback
 
-from ...distributed.processes import ALONE, Processes
+from ...distributed.processes import Processes
 from ...errors import ConfigError
 from ...evaluation.sampling import demonstration_ids, pair_ids
 from ..configs import DPOSettings, SFTSettings
@@ -27,7 +27,7 @@ def retrain(
     settings: IteratedSettings,
     iteration: int,
     folder: Path,
-    processes: Processes = ALONE,
+    processes: Processes,
 ) -> dict[str, Any]:
     """Train the model `start` on `rows` (pairs, if they have `rejected`) and write it to `folder` atomically; return
     the fields of its log line. A killed run trains again from the start, with the same result. All `processes` call
@@ -86,20 +86,6 @@ def shares(size: int, settings: IteratedSettings, processes: Processes) -> tuple
     each = size // processes.world
     on_device = min(each, settings.per_device_train_batch_size)
     return on_device, each // on_device
-
-
-def check_sizes(settings: IteratedSettings, processes: Processes) -> None:
-    """Raise ConfigError unless the processes can share every role's steps evenly."""
-    for kind, role in settings.kinds.items():
-        for size in role.batch_size:
-            each = size // processes.world
-            most = settings.per_device_train_batch_size
-            if size % processes.world or (each > most and each % most):
-                raise ConfigError(
-                    f"`role_training.{kind}.batch_size` ({size}) must be a multiple of the {processes.world} processes"
-                    f", and the share of each ({size / processes.world:g}) at most `per_device_train_batch_size` "
-                    f"({most}) or a multiple of it; change one of the three."
-                )
 
 
 def token_ids(tokenizer: Any, row: Row, settings: IteratedSettings) -> dict[str, list[int]]:

@@ -1,7 +1,6 @@
 """Settings of an iterated run and of the training of its roles, their summary in a dry run, and the training budget of
 another run."""
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
@@ -14,10 +13,10 @@ from ...config.inherited import check_numbers
 from ...data.run_files import read_phases
 from ...errors import ConfigError, DataError
 from ...evaluation.terminal import aligned
-from ...options import Range, check_options, option
+from ...options import Range, check_options, json_object, option
 from ...registry import Count, annotations_of, described, fits, nearest
+from ...training.checkpoints import check_state
 from ..filters import is_loop
-from .engine_fields import EngineFields
 
 Algorithm = Literal["rest", "expert_iteration", "dpo", "step_dpo"]
 PAIRWISE = ("dpo", "step_dpo")
@@ -70,9 +69,10 @@ class RoleTraining:
             value = getattr(self, name)
             if name in PER_ITERATION and value is not None and not isinstance(value, list | tuple):
                 value = (value,)
-            if name not in ("labels", "failures"):  # YAML reads 5e-6, which has no dot, as a text
-                value = tuple(map(_number, value)) if isinstance(value, list | tuple) else _number(value)
-            value = tuple(value) if isinstance(value, list) else value
+            if isinstance(value, list | tuple):
+                value = tuple(value) if name in ("labels", "failures") else tuple(map(_number, value))
+            else:
+                value = _number(value)
             object.__setattr__(self, name, value)
             if not fits(value, hints[name]):
                 shown = list(value) if isinstance(value, tuple) else value
@@ -119,6 +119,38 @@ def answers_alone(kinds: Mapping[str, RoleTraining]) -> dict[str, RoleTraining]:
     return {"prover": replace(prover, labels=("right",), failures=("wrong",), balance=balance)}
 
 
+@dataclass(kw_only=True)
+class EngineFields:
+    """Fields of generation backends, with the joint trainer's meaning (docs/generation.md); each names its backend."""
+
+    generation_backend: Literal["generate", "vllm", "vllm_server"] = option(
+        "generate",
+        "What samples completions. generate: the roles' models. vllm: one vLLM engine in each process, to which a "
+        "role's weights are pushed before its turn. vllm_server: one vLLM server (weights over NCCL, on GPUs).",
+    )
+    vllm_gpu_memory_utilization: float = option(
+        0.3, "Share of the GPU that vLLM keeps, in retraining too unless it sleeps.", Range(0, 1, above=True)
+    )
+    vllm_max_model_length: int | None = option(
+        None, "Tokens of a prompt and its completion that vLLM holds; None: the model's most.", Range(1)
+    )
+    vllm_tensor_parallel_size: int = option(1, "Processes that share one vLLM engine.", Range(1))
+    vllm_enable_sleep_mode: bool = option(False, "Free the engine's memory after each generation.")
+    vllm_model_impl: str = option("vllm", "vLLM's own code of the model (vllm), or Transformers' (transformers).")
+    vllm_engine_kwargs: dict | str | None = option(
+        None,
+        "Further arguments of vLLM's LLM as JSON, such as '{\"enforce_eager\": true}'. dtype defaults to bfloat16, "
+        "on a CPU to float32.",
+    )
+    vllm_server_base_url: str | None = option(None, "The server; None: http://0.0.0.0:8000.")
+    vllm_server_timeout: float = option(240.0, "Seconds to wait for a server that is starting.", Range(0, above=True))
+    vllm_group_port: int = option(51216, "Port over which the weights go to the server.", Range(1, 65535))
+    vllm_request_timeout: float = option(
+        600.0, "Seconds that one request to the server may take.", Range(0, above=True)
+    )
+    vllm_request_retries: int = option(5, "How often a request that got no answer is sent again.", Range(0))
+
+
 @dataclass
 class IteratedSettings(EngineFields):
     """Settings of an iterated run, and options of its command."""
@@ -136,8 +168,8 @@ class IteratedSettings(EngineFields):
         "critics. step_dpo: on pairs at the first wrong step of first answers, without critics.",
     )
     leave_out: list[str] = option(factory=list, help="Roles that do not play, such as misleading (section 5.2).")
-    iterations: int = option(2, "How often all problems are played; may be raised later.")
-    chunk: int = option(64, "Problems that are played and written at a time: the most that a kill can cost.")
+    iterations: int = option(2, "How often all problems are played; may be raised later.", Range(1))
+    chunk: int = option(64, "Problems that are played and written at a time: the most that a kill can cost.", Range(1))
     temperature: float = option(0.95, "Sampling temperature.")
     top_p: float = option(0.95, "Nucleus of the sampling; 1 switches it off.")
     top_k: int = option(5, "Top-k of the sampling; 0 switches it off.")
@@ -157,7 +189,7 @@ class IteratedSettings(EngineFields):
     chat_template_kwargs: str | None = option(
         None, "Variables of the chat template as JSON, such as '{\"enable_thinking\": false}'."
     )
-    imitate_rows: int = option(30_000, "Samples of `imitate` that are trained on, at most.")
+    imitate_rows: int = option(30_000, "Samples of `imitate` that are trained on, at most.", Range(1))
     seed: int = option(0, "Of sampling, balancing and training.")
     bf16: bool | None = option(None, "Mixed precision in retraining; None: on GPUs that have bfloat16.")
     gradient_checkpointing: bool = option(
@@ -178,16 +210,7 @@ class IteratedSettings(EngineFields):
                 raise ConfigError(f"`algorithm` ({self.algorithm}) trains the prover, and it does not play; let it.")
             self.kinds = answers_alone(self.kinds)
         check_numbers(self)
-        for name in ("iterations", "chunk", "imitate_rows", "max_completion_length", "max_length"):
-            if not fits(getattr(self, name), Count | None):
-                raise ConfigError(f"`{name}` ({getattr(self, name)!r}) must be {described(Count)}.")
-        for kind, role in self.kinds.items():
-            for size in role.batch_size:
-                if size > self.per_device_train_batch_size and size % self.per_device_train_batch_size:
-                    raise ConfigError(
-                        f"`role_training.{kind}.batch_size` ({size}) must be a multiple of "
-                        f"`per_device_train_batch_size` ({self.per_device_train_batch_size})."
-                    )
+        check_sizes(self)
 
     @property
     def sampling(self) -> dict[str, Any]:
@@ -209,11 +232,22 @@ def of_iteration(values: Sequence[Any], iteration: int) -> Any:
     return values[min(iteration, len(values)) - 1]
 
 
-def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
-    """Raise ConfigError unless the settings fit this game and domain: each of the game's roles plays
-    or is optional."""
-    from ...training.checkpoints import check_state
+def check_sizes(settings: IteratedSettings, world: int = 1) -> None:
+    """Raise ConfigError unless `world` processes can share every role's steps evenly."""
+    most = settings.per_device_train_batch_size
+    for kind, role in settings.kinds.items():
+        for size in role.batch_size:
+            each = size // world
+            if size % world or (each > most and each % most):
+                raise ConfigError(
+                    f"`role_training.{kind}.batch_size` ({size}) must be a multiple of the {world} process(es), and "
+                    f"the share of each ({size / world:g}) at most `per_device_train_batch_size` ({most}) or a "
+                    "multiple of it; change one of the three."
+                )
 
+
+def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
+    """Raise ConfigError unless the settings fit game and domain: each of the game's roles plays or is optional."""
     kinds, algorithm, roles = settings.kinds, settings.algorithm, list(game.roles)
     if set(kinds) - set(roles):
         raise ConfigError(
@@ -265,17 +299,10 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
 
 def _kinds(given: Mapping[str, Any] | str | None, algorithm: str) -> dict[str, RoleTraining]:
     """Return `role_training` as objects. Raises ConfigError for anything but a mapping of known settings."""
-    try:
-        roles = json.loads(given) if isinstance(given, str) else given
-    except (ValueError, RecursionError):
-        roles = ()
     paper = paper_roles(algorithm)
-    if roles is None:
+    if given is None:
         return paper
-    if not isinstance(roles, Mapping) or not roles:
-        raise ConfigError(
-            f"`role_training` ({given!r}) must map kinds to their settings, such as {{'prover': {{'epochs': 2}}}}."
-        )
+    roles = json_object("role_training", given, '{"prover": {"epochs": 2}}')
     return {kind: _role(kind, role, paper.get(kind, RoleTraining())) for kind, role in roles.items()}
 
 
@@ -295,7 +322,8 @@ def _role(kind: str, given: Any, usual: RoleTraining) -> RoleTraining:
 
 
 def _number(value: Any) -> Any:
-    """Convert a text of a number to that number; return other values unchanged."""
+    """Convert a text of a number, as which YAML reads 5e-6 without a dot, to that number; return other values
+    unchanged."""
     for kind in (int, float) if isinstance(value, str) else ():
         with suppress(ValueError):
             return kind(value)

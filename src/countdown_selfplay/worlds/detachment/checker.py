@@ -184,10 +184,4 @@ def _build(root: int, nodes: list[Node], leader: list[int], builder: Builder, ma
     return True
 
 
-def _axiom(text: str) -> Formula:
-    axiom = read(text).problem
-    assert axiom is not None
-    return axiom
-
-
-AXIOMS = {sign: _axiom(text) for sign, text in AXIOM_TEXTS.items()}
+AXIOMS: dict[str, Formula] = {sign: read(text).problem for sign, text in AXIOM_TEXTS.items()}

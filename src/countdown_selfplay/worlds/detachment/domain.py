@@ -2,21 +2,44 @@
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from itertools import chain, zip_longest
 from typing import Any
 
 from ...contract.domain import BaseDomain, Checked, Row
+from ...contract.game import Proposal
 from ...countdown.problem import heldout_key
 from ...countdown.verifier import completion_text, tagged_answers
 from ...errors import ConfigError, DataError
 from ...options import is_whole
 from .checker import AXIOM_TEXTS, Verdict, check
-from .formulas import MOST_SYMBOLS, MOST_VARIABLES, Formula, Read, is_instance, is_tautology, read
+from .formulas import MOST_SYMBOLS, MOST_VARIABLES, Formula, is_instance, is_tautology, read
 from .guide import DetachmentHelping
 from .theorems import LONGEST, hardest_at, matches, simplest, tree_of
 
+STYLES = ("compact", "chat")
+
+_NOTATION = (
+    "Formulas of propositional logic are written in Polish notation: CAB is the implication from A to B, NA is the "
+    "negation of A, and p, q, r, ... are variables."
+)
+_PROOFS = (
+    "The axioms are "
+    + ", ".join(f"{sign} = {text}" for sign, text in AXIOM_TEXTS.items())
+    + ". A proof is one of these digits, or D followed by two proofs: Dxy is condensed detachment (modus ponens with "
+    "the most general substitution), where x proves an implication and y its premise. DD211 proves Cpp."
+)
+_THEOREM = (
+    "Its main result must be a tautology of at most {symbols} signs. It should be interesting: neither an instance of "
+    "an axiom nor longer than it needs to be."
+)
+_HELPFUL = (
+    "It should be possible to use the theorem to help prove the above theorem. The theorem should be simpler to prove "
+    "than the target theorem. It should NOT be identical to the target theorem. It should NOT be equivalent through "
+    "renaming its variables."
+)
+"""SGS 2026, appendix E.1, for theorems of this logic."""
 _PROOF, _FORMULA = "DD211", "CpCqp"
 
 
@@ -72,16 +95,29 @@ class DetachmentDomain(BaseDomain[Formula]):
         return str(problem)
 
     def prove_row(self, problem: Formula) -> Row:
-        return prove(problem, self.prompt)
+        text = str(problem)
+        asked = f"{_NOTATION} {_PROOFS}\nWrite a proof of {text} between answer tags: <answer>DD211</answer>"
+        return {"prompt": f"{text}:" if self.prompt == "compact" else _chat(asked), "theorem": text}
 
     def verify(self, texts: Sequence[str], problems: Sequence[Formula]) -> list[Verdict]:
         return [check(self._written(text), problem) for text, problem in zip(texts, problems, strict=True)]
 
     def propose_row(self, target: Formula | None = None) -> Row:
         """Return a row that requests a theorem, with `target` one that helps to prove it."""
-        return propose(target, self.prompt, self.symbols)
+        if self.prompt == "compact":
+            return {"prompt": "?" if target is None else f"{target}?"}
+        wanted = _THEOREM.format(symbols=self.symbols)
+        if target is None:
+            asked = f"Please write a theorem. {wanted}"
+        else:
+            asked = (
+                f"Here is a theorem: {target}\nPlease write a lemma or a related theorem that is useful for proving "
+                f"the above theorem. {wanted} {_HELPFUL}"
+            )
+        form = "Write the formula alone, without a proof, between answer tags: <answer>Cpp</answer>"
+        return {"prompt": _chat(f"{_NOTATION} {_PROOFS}\n{asked}\n{form}")}
 
-    def parse(self, texts: Sequence[object]) -> list[Read]:
+    def parse(self, texts: Sequence[object]) -> list[Proposal]:
         return [read(self._written(text)) for text in texts]
 
     def _written(self, text: object) -> str:
@@ -154,9 +190,7 @@ class DetachmentDomain(BaseDomain[Formula]):
     @cached_property
     def longest(self) -> Formula:
         negations = "N" * ((self.symbols - 3) // 2)
-        theorem = read(f"C{negations}p{negations}p").problem
-        assert theorem is not None
-        return theorem
+        return read(f"C{negations}p{negations}p").problem
 
     @property
     def helping(self) -> DetachmentHelping:
@@ -172,10 +206,7 @@ class DetachmentDomain(BaseDomain[Formula]):
         return None if self._written(text[: min(ends, default=len(text))]) == bare else text
 
     def to_dict(self) -> dict[str, Any]:
-        sizes = {
-            name: getattr(self, name) for name in ("shortest_proof", "longest_proof", "symbols", "variables", "prompt")
-        }
-        return {"domain": "detachment", "axioms": AXIOM_TEXTS, **sizes}
+        return {"domain": "detachment", "axioms": AXIOM_TEXTS, **asdict(self)}
 
 
 @cache
@@ -217,58 +248,6 @@ def related_to_held_out(problem: Formula) -> bool:
 def _playable(domain: DetachmentDomain, rung: int) -> list[Formula]:
     """Return the theorems of a rung within the domain's sizes, in the order of their texts."""
     return sorted((f for f in hardest_at(rung) if domain.outside(f) is None), key=str)
-
-
-STYLES = ("compact", "chat")
-
-_NOTATION = (
-    "Formulas of propositional logic are written in Polish notation: CAB is the implication from A to B, NA is the "
-    "negation of A, and p, q, r, ... are variables."
-)
-_PROOFS = (
-    "The axioms are "
-    + ", ".join(f"{sign} = {text}" for sign, text in AXIOM_TEXTS.items())
-    + ". A proof is one of these digits, or D followed by two proofs: Dxy is condensed detachment (modus ponens with "
-    "the most general substitution), where x proves an implication and y its premise. DD211 proves Cpp."
-)
-_THEOREM = (
-    "Its main result must be a tautology of at most {symbols} signs. It should be interesting: neither an instance of "
-    "an axiom nor longer than it needs to be."
-)
-_HELPFUL = (
-    "It should be possible to use the theorem to help prove the above theorem. The theorem should be simpler to prove "
-    "than the target theorem. It should NOT be identical to the target theorem. It should NOT be equivalent through "
-    "renaming its variables."
-)
-"""SGS 2026, appendix E.1, for theorems of this logic."""
-
-
-def prove(theorem: Formula, style: str) -> Row:
-    text = str(theorem)
-    if style == "compact":
-        return {"prompt": f"{text}:", "theorem": text}
-    asked = f"{_NOTATION} {_PROOFS}\nWrite a proof of {text} between answer tags: <answer>DD211</answer>"
-    return {"prompt": _chat(asked), "theorem": text}
-
-
-def propose(target: Formula | None, style: str, symbols: int) -> Row:
-    """Return a row that requests a theorem, or one that helps with `target`."""
-    if style == "compact":
-        return {"prompt": "?" if target is None else f"{target}?"}
-    wanted = _THEOREM.format(symbols=symbols)
-    asked = f"{_NOTATION} {_PROOFS}\n"
-    if target is None:
-        asked += f"Please write a theorem. {wanted}"
-    else:
-        asked += (
-            f"Here is a theorem: {target}\nPlease write a lemma or a related theorem that is useful for proving the "
-            f"above theorem. {wanted} {_HELPFUL}"
-        )
-    return {
-        "prompt": _chat(
-            f"{asked}\nWrite the formula alone, without a proof, between answer tags: <answer>Cpp</answer>"
-        )
-    }
 
 
 def _chat(text: str) -> list[dict[str, str]]:

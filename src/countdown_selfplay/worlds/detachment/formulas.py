@@ -7,6 +7,8 @@ exponentially long is as short as the steps that made it."""
 from dataclasses import dataclass
 from functools import cached_property
 
+from ...contract.game import Proposal
+
 LETTERS = "pqrstuvwxyzabcdefghijklmno"
 """Variables, in the order in which a formula first names them."""
 
@@ -60,22 +62,15 @@ class Formula:
         return texts[-1]
 
 
-@dataclass(frozen=True)
-class Read:
-    """Result of reading a text: the formula, or None and the reason."""
-
-    problem: Formula | None
-    reason: str = "ok"
-    """no_formula (another symbol, or an empty text), unbalanced (parts are missing, or text follows), too_long."""
-
-
-def read(text: object) -> Read:
-    """Read a text as a formula, ignoring white space. Never raises."""
-    signs = "".join(str(text).split()) if isinstance(text, str) else ""
+def read(text: object) -> Proposal:
+    """Read a text as a formula, ignoring white space: a Proposal with the formula, or with None and the reason:
+    no_formula (another symbol, or an empty text), unbalanced (parts are missing, or text follows), too_long. Never
+    raises."""
+    signs = "".join(text.split()) if isinstance(text, str) else ""
     if len(signs) > MOST_SYMBOLS:
-        return Read(None, "too_long")
+        return Proposal(None, "too_long")
     if not signs or not set(signs) <= set("CN" + LETTERS):
-        return Read(None, "no_formula")
+        return Proposal(None, "no_formula")
     builder, names, open_parts = Builder(), dict[str, int](), list[tuple[str, list[int]]]()
     for i, sign in enumerate(signs):
         if sign in "CN":
@@ -90,8 +85,8 @@ def read(text: object) -> Read:
             open_parts.pop()
             made = builder.node(parts[0], parts[1] if kind == "C" else -1)
         else:
-            return Read(Formula(tuple(builder.nodes))) if i == len(signs) - 1 else Read(None, "unbalanced")
-    return Read(None, "unbalanced")
+            return Proposal(Formula(tuple(builder.nodes))) if i == len(signs) - 1 else Proposal(None, "unbalanced")
+    return Proposal(None, "unbalanced")
 
 
 class Builder:

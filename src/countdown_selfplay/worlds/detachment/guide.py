@@ -31,15 +31,8 @@ SHARED = 4
 def rubric(target: Formula, lemma: Formula) -> Review:
     """Review a lemma as a help with a target: relevance 0 to 5, redundancy 0 or 1, complexity 0 to 4."""
     double = any(right < 0 <= left and lemma.nodes[left][0] >= 0 > lemma.nodes[left][1] for left, right in lemma.nodes)
-    complexity = sum(
-        (
-            lemma.symbols > target.symbols,
-            lemma.variables > target.variables,
-            lemma.depth > target.depth,
-            double,
-        )
-    )
-    return Review(_relevance(target, lemma), int(_has_idle_premise(lemma)), complexity)
+    larger = [getattr(lemma, size) > getattr(target, size) for size in ("symbols", "variables", "depth")]
+    return Review(_relevance(target, lemma), int(_has_idle_premise(lemma)), sum(larger) + double)
 
 
 def _relevance(target: Formula, lemma: Formula) -> int:
