@@ -1,6 +1,5 @@
-"""Evaluations of the Critic-Discernment Game's paper: stepwise error detection, self-correction, win rates between
-iterations (Wang et al. 2025, sections 4.2, 4.3 and 5.4); models are functions from rows to texts. Imports only NumPy;
-sampling loads torch on first use."""
+"""Evaluations of the Critic-Discernment Game's paper (Wang et al. 2025, sections 4.2, 4.3 and 5.4), of models as
+functions from rows to texts. Imports only NumPy; sampling loads torch on first use."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

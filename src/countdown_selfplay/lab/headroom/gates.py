@@ -51,9 +51,8 @@ def support(counts: Counts, n: int, lowest_needs: float = 0.3) -> Gate:
         f"pass@{n} of the start is {solved[low]:.2f} on rung {low} (at least {lowest_needs:g} is needed) and "
         f"{solved[high]:.2f} on rung {high} (0 is needed)"
     )
-    return Gate(
-        1, "zero support at the top, known atoms at the bottom", passed, sentence, {f"pass@{n}": _keyed(solved)}
-    )
+    name = "zero support at the top, known atoms at the bottom"
+    return Gate(1, name, passed, sentence, {f"pass@{n}": _keyed(solved)})
 
 
 def mixed_chance(n: int, group: int) -> np.ndarray:
@@ -75,14 +74,13 @@ def frontier(
 ) -> Gate:
     """Gate 2: of problems uniform over the rungs, a share below `thin` has answers of both types among `group`, and
     their rungs change as the prover learns: the total variation distance between their shares by rung, before and
-    after a run, is at least `moves`, and above the 95% quantile of 2,000 random swaps of each problem's two counts,
-    because a distance is non-negative and counts also differ by chance."""
+    after a run, is at least `moves`, and above the 95% quantile of 2,000 random swaps of each problem's two counts."""
     chance = mixed_chance(n, group)
     mixed = [{rung: chance[list(counts_R)] for rung, counts_R in counts.items()} for counts in (before, after)]
     by_rung = [{rung: float(counts_R.mean()) for rung, counts_R in one.items()} for one in mixed]
     shares = [float(np.mean(list(counts_R.values()))) for counts_R in by_rung]
     moved = float(_moved(*(np.array(list(counts_R.values())) for counts_R in by_rung)))
-    by_chance = _moved_by_chance(mixed[0], mixed[1])
+    by_chance = _moved_by_chance(*mixed)
     passed = 0 < shares[0] < thin and moved >= moves and moved > by_chance
     sentence = (
         f"{shares[0]:.1%} of uniform problems are the frontier of the start (more than 0 and less than {thin:.0%} is "
