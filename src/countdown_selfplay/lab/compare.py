@@ -38,8 +38,7 @@ _FEW_SEEDS = 5
 @dataclass(frozen=True)
 class Result:
     """One evaluation. keys: identity of each problem (a repeated one is numbered); correct: right answers per problem
-    out of `n`; setting: the fields of SETTING; truncated_rate: share of answers cut at the token budget; dtype: in
-    which the model computed, if that is known."""
+    out of `n`; setting: the fields of SETTING; truncated_rate: share of answers cut; dtype: of the model, if known."""
 
     path: str
     keys: list[str]
@@ -122,8 +121,7 @@ def aligned_arms(
 
 
 def write_counts(path: Path, arms: Sequence[Arm]) -> None:
-    """Write the right answers per problem of every evaluation of aligned arms to one compact file, the source of a
-    published table."""
+    """Write the right answers per problem of aligned arms to one compact file, the source of a published table."""
     first = arms[0].results[0]
     record = {
         "setting": first.setting,
@@ -208,8 +206,8 @@ class Difference:
 @dataclass(frozen=True)
 class Comparison:
     """Comparison of arms. arms: names, the baseline first. values: (arm, k) -> pass@k with a 95% interval.
-    differences: by arm and k. problems: number of compared ones; seeds: training seeds per arm; resamples:
-    number of draws."""
+    differences: by arm and k. problems: number of compared ones; seeds: training seeds per arm; resamples: number of
+    draws."""
 
     arms: list[str]
     ks: list[int]
@@ -260,10 +258,9 @@ def compare_arms(
     arms: Sequence[Arm], ks: Sequence[int] | None = None, resamples: int = 10_000, seed: int = 0
 ) -> Comparison:
     """Compare every arm with the first one at each k (default: the powers of two up to the smallest n). The
-    evaluations must be aligned (`aligned_arms`). With one evaluation per arm a resample draws problems
-    (paired); if an arm has several, the spread over training seeds is added (two_level_bootstrap). pass@k is
-    unbiased for each evaluation's n, so that these may differ. Raises ConfigError with fewer than two arms or
-    a k above the smallest n."""
+    evaluations must be aligned (`aligned_arms`). With one evaluation per arm a resample draws problems (paired); if an
+    arm has several, the spread over training seeds is added (two_level_bootstrap). The evaluations' n may differ.
+    Raises ConfigError with fewer than two arms or a k above the smallest n."""
     if len(arms) < 2:
         raise ConfigError(f"A comparison needs at least two arms, got {len(arms)}.")
     least = min(result.n for arm in arms for result in arm.results)
@@ -314,8 +311,7 @@ def markdown(rows: Sequence[tuple[str, ...]], notes: Sequence[str]) -> str:
 
 
 def figure(comparison: Comparison) -> "Figure":
-    """Plot pass@k of every arm against k (logarithmic), with unpaired 95% intervals: arms with overlapping ones
-    may still differ."""
+    """Plot pass@k of every arm against k (logarithmic), with 95% intervals that are not paired."""
     from .report.pictures import Curve, line_chart
 
     curves = []

@@ -40,8 +40,7 @@ ONE_CUMULATIVE_RUN = (
 def curve_of(
     compute: Sequence[float] | np.ndarray, rate: Sequence[float] | np.ndarray, name: str = ""
 ) -> ScalingCurve:
-    """Build the curve of two lists. A rate whose name ends in cumulative_solve_rate, or that never
-    falls, is cumulative."""
+    """Build the curve of two lists; a rate is cumulative by its name's ending, or if it never falls."""
     x, y = finite_array(compute, "compute"), finite_array(rate, "rate")
     return ScalingCurve(x, y, name.endswith(CUMULATIVE) or (len(y) > 1 and bool((np.diff(y) >= 0).all())))
 

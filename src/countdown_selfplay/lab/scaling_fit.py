@@ -42,8 +42,7 @@ class ScalingCurve:
 @dataclass(frozen=True)
 class ScalingFit:
     """R(C) = initial + (asymptote - initial) / (1 + (c_mid / C) ** slope). If converged is False the three fitted
-    values are None and `reason` explains it; `initial` is data. error: standard error of the asymptote; residual:
-    root mean square."""
+    values are None and `reason` explains it. error: standard error of the asymptote; residual: root mean square."""
 
     asymptote: float | None
     c_mid: float | None

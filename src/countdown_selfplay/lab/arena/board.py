@@ -162,8 +162,7 @@ def collapsed(entry: Entry) -> list[Row]:
 
 
 def compared(family: Sequence[tuple[str, str, int]], entries: Mapping[str, Entry], track: Track) -> list[Row]:
-    """One row for (contestant, other, k), Holm's p over all of them. Of a single seed on both sides there is no spread
-    between seeds, and no row."""
+    """One row for (contestant, other, k), Holm's p over all of them; none of a single seed on both sides."""
     rows: list[Row] = []
     for name, other, k in family:
         above, below = entries[name].rates(track, k), entries[other].rates(track, k)

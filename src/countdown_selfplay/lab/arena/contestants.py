@@ -71,8 +71,7 @@ class Contestant:
         return not isinstance(self.own(track), str)
 
     def own(self, track: Track) -> Mapping[str, Any] | str:
-        """Return its changes on the track, listed under the name of that track or of the track whose contestants play
-        there, or why it does not play."""
+        """Return its changes on the track, listed under its name or its `contestants`, or why it does not play."""
         listed = self.on.get(track.name) or self.on.get(track.contestants or track.name)
         return self.on.get("", "no settings") if listed is None else listed
 

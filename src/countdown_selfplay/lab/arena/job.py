@@ -46,8 +46,7 @@ HEALTH = {
 def settings_of(
     track: Track, contestant: Contestant, seed: int, folder: Path, length: Track | Goal | None = None
 ) -> dict[str, Any]:
-    """All settings of the job, as a config file of `joint` has them. length: the rounds, and those between two
-    checkpoints, if they are not the track's."""
+    """All settings of the job, as a config file of `joint`. length: rounds, and those between checkpoints."""
     length, settings = length or track, contestant.settings(track) | QUIET
     settings |= {"max_steps": length.rounds, "seed": seed}
     settings |= {"output_dir": str(folder), "save_strategy": "steps", "save_steps": length.every}
@@ -169,8 +168,7 @@ class Watch(TrainerCallback):
 
 
 class Climb(Watch):
-    """Of the leaderboard: measures on withheld problems, and ends the run at the first point that has the goal's
-    rate."""
+    """Of the leaderboard: measures on withheld problems, and ends the run at the first point that has the rate."""
 
     def __init__(self, track: Track, file: Path, goal: Goal, seed: int) -> None:
         super().__init__(track, file)

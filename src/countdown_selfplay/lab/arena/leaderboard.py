@@ -255,8 +255,7 @@ class Submissions:
     def jobs(
         self, one: Contestant, word: str, what: str, but: Sequence[int] = ()
     ) -> tuple[list[dict[str, Any]] | None, Path]:
-        """Return the files of the jobs, None unless all are finished, and the file of their seeds, which are drawn
-        once. but: seeds that are excluded."""
+        """Return the files of the jobs, None unless all are finished, and the file of their seeds, without `but`."""
         drawn = self.folder / FOLDER / "drawn" / f"{one.name}.{what}.json"
         now = rules(one, self.track)
         if not drawn.exists():

@@ -69,8 +69,7 @@ def withheld(track: Track, domain: Any, rung: int, n: int, seed: int) -> list[An
 
 
 def candidates(track: Track, domain: Any) -> list[dict[str, Any]]:
-    """Countdown in moves: planted problems of the scored rungs on the training side, each with the moves that solve
-    it, as many as are asked for."""
+    """Countdown in moves: planted training problems of the scored rungs, each with the moves that solve it."""
     assert track.targets is not None
     found: dict[str, dict[str, Any]] = {}
     for rung in track.rungs:

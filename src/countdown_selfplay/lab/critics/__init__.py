@@ -19,8 +19,7 @@ Policy = Callable[[Sequence[Row], int, int, bool], list[list[Reply]]]
 
 
 def model_policy(model: Any, tokenizer: Any, domain: Any, role: str = "prover", **sampling: Any) -> Policy:
-    """Return a policy of a model. `sampling`: arguments of `sample_completions`; default stop strings
-    are the domain's."""
+    """Return a policy of a model. `sampling`: of `sample_completions`; default stop strings are the domain's."""
     from ...evaluation.sampling import sample_completions, with_stops
 
     def replies(rows: Sequence[Row], n: int, seed: int, greedy: bool) -> list[list[Reply]]:

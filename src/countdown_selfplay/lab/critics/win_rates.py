@@ -116,8 +116,7 @@ def iterations_of(folder: Path) -> list[Iteration]:
 
 
 def named_iterations(words: Sequence[str]) -> list[Iteration]:
-    """Read words: a run folder, or `name=FOLDER` with a folder of role folders. Raises DataError for one without a
-    prover or a critic, and for two of one name."""
+    """Read words: a run folder, or `name=FOLDER` with a folder of role folders. DataError without two players."""
     iterations: list[Iteration] = []
     for word in words:
         name, _, path = word.rpartition("=")

@@ -1,5 +1,4 @@
-"""The gates that are asked for, one after the other; they share the start's answers and the run on one rung. And the
-oracles of the fourth."""
+"""The requested gates in turn, which share the start's answers and the run on one rung; and the oracles."""
 
 import json
 import time

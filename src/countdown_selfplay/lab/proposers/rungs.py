@@ -200,8 +200,7 @@ class OracleRungs(Rungs):
 
 
 def read_gains(gains: Mapping[Any, Any] | str) -> dict[int, dict[int, float]]:
-    """Return the table, or that of the JSON file at this path, with numbers for its keys. Raises DataError
-    for anything else."""
+    """Return the table, or that of the JSON file at this path, with numbers for its keys; else raise DataError."""
     cure = "`gains` of oracle_rungs wants a table {round: {rung: gain}}"
     table = json_file(Path(gains), cure) if isinstance(gains, str) else gains
     try:

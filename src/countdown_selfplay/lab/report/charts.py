@@ -1,5 +1,4 @@
-"""Charts from the declarations of a run's metrics: curves, and arms, which are runs that differ only in the seed and
-have one curve, their mean with a band."""
+"""Charts from the declarations of metrics: curves, and arms, runs that differ only in the seed and have one curve."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -109,9 +108,8 @@ def is_quiet(metrics: Iterable[tuple[str, str]], runs: Sequence[Run]) -> bool:
 
 
 def figures(chart: Chart, runs: Sequence[Run]) -> dict[str, Figure]:
-    """Return a curve per metric of one run. Of several a chart per metric with a curve per run; those that
-    differ only in the seed are one curve with a band, and a chart of many metrics, such as one for each operand
-    count, is not drawn."""
+    """Return a curve per metric of one run. Of several a chart per metric with a curve per run or arm, with a band;
+    a chart of many metrics, such as one for each operand count, is not drawn."""
     drawn: dict[str, Figure] = {}
     bands = {target_band(run) for run in runs}
     band = bands.pop() if len(bands) == 1 else None  # runs with different targets share no band
@@ -169,8 +167,7 @@ def curve(runs: Sequence[Run], metric: str, label: str, share: bool = False, raw
 
 
 def target_band(run: Run) -> tuple[float, float] | None:
-    """Return the solve rates with at least half of the largest conjecturer reward; None for a reward that depends on
-    more than the solve rate."""
+    """Return the solve rates with at least half of the largest reward; None if more matters to it."""
     name = run.config.get("conjecturer_reward")
     arguments = run.config.get("conjecturer_reward_kwargs") or {}
     if name not in _BAND_REWARDS:

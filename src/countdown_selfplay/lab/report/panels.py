@@ -146,8 +146,7 @@ def solve_rate_maps(runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 def solve_counts(correct: Sequence[int], n: int) -> tuple[np.ndarray, str]:
-    """Return shares of problems by right answers out of n, and a sentence on those never and often solved (sharply
-    bimodal with few in between)."""
+    """Return shares of problems by right answers out of n, and words on those never and often solved."""
     counts = np.bincount(np.asarray(correct, dtype=int), minlength=n + 1)
     shares = counts / counts.sum()
     return shares, f"{shares[0]:.0%} never, {shares[int(np.ceil(OFTEN * n)) :].sum():.0%} often"
@@ -187,8 +186,7 @@ def reliability(runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 def matrices(runs: Sequence[Run]) -> dict[str, Figure]:
-    """Plot provers of all iterations against critics of all iterations (Wang et al., figure 4), of
-    runs with win_rates.json."""
+    """Plot provers against critics of all iterations (Wang et al., figure 4), of runs with win_rates.json."""
     drawn: dict[str, Figure] = {}
     for run in runs:
         raw = read_object(run.path / "win_rates.json", "the win rates of `eval --task win_rates`", _matrices)

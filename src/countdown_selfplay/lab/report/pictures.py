@@ -146,8 +146,7 @@ def _color(name: str) -> str:
 
 
 class Bars(NamedTuple):
-    """Groups of adjacent bars: a group per label, in it a bar for each (name, heights). `intervals`: (low, high) per
-    label, drawn over the group."""
+    """Groups of adjacent bars: per label a bar for each (name, heights). `intervals`: (low, high) per label."""
 
     title: str
     labels: Sequence[str]

@@ -167,8 +167,7 @@ def _label(text: str) -> str:
 
 
 def evenly(sizes: Sequence[int], most: int) -> list[int]:
-    """Return indices of as many as together are no larger than `most`: the first, the last and evenly between; of two
-    or more at least two."""
+    """Return indices of as many as fit into `most`: the first, the last and evenly between; at least two."""
     count = len(sizes)
     while True:
         chosen = sorted({round(i * (len(sizes) - 1) / max(count - 1, 1)) for i in range(count)})

@@ -21,9 +21,8 @@ _ALIKE = 1e-9  # a width that only rounding gives
 
 @dataclass(frozen=True)
 class Table:
-    """Cells are texts, None, an Estimate, an Interval (coloured if it excludes 0), or one of the dicts of the
-    template's macro `cell`. The first `labels` columns are text, the others numbers. `groups`: titles over equally
-    many columns each."""
+    """Cells are texts, None, an Estimate, an Interval (coloured if it excludes 0), or a dict of the macro `cell`.
+    The first `labels` columns are text, the others numbers. `groups`: titles over equally many columns each."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]

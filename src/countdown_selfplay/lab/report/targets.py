@@ -81,8 +81,7 @@ def over_generations(label: str, curves: Sequence[Series]) -> Curve:
 
 
 def first_solved(run: Run) -> dict[str, int | None]:
-    """Return target -> round in which it was first solved, None for never, without those that were set aside; {} if
-    the run has not written it."""
+    """Return target -> round in which it was first solved (None: never), without those set aside; {} if unwritten."""
     what = "which targets were set aside"
     aside = read_object(run.path / STORIES, what, lambda f: dict.fromkeys(f.get("aside", [])))
     first = read_object(run.path / FIRST_SOLVED, "when targets were solved", lambda f: dict(f.get("first_solved", {})))
