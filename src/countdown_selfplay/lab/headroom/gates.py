@@ -78,7 +78,7 @@ def frontier(
     by_rung = [{rung: float(counts_R.mean()) for rung, counts_R in one.items()} for one in mixed]
     shares = [float(np.mean(list(counts_R.values()))) for counts_R in by_rung]
     moved = float(_moved(*(np.array(list(counts_R.values())) for counts_R in by_rung)))
-    by_chance = _moved_by_chance(*mixed)
+    by_chance = _moved_by_chance(mixed[0], mixed[1])
     passed = 0 < shares[0] < thin and moved >= moves and moved > by_chance
     sentence = (
         f"{shares[0]:.1%} of uniform problems are the frontier of the start (more than 0 and less than {thin:.0%} is "
