@@ -13,7 +13,7 @@ from countdown_selfplay.contract import trainer_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import metrics
 from countdown_selfplay.guides import judge
-from countdown_selfplay.lab.proposers import rung_oracle
+from countdown_selfplay.lab.proposers.rungs import ORACLE
 from countdown_selfplay.proposers.metrics import REPAIRED, SYMBOLIC, TARGETS, TIERS
 
 PAGE = Path(__file__).parent / "metrics.md"
@@ -34,7 +34,7 @@ SECTIONS = {
     ),
     "Proposers over rungs": (
         "[Who chooses the rungs](concepts.md#proposers-over-rungs), and the repaired arm of the proposer `policies`.",
-        (*rung_oracle.ORACLE, REPAIRED),
+        (*ORACLE, REPAIRED),
     ),
     "Symbolic proposers": (
         "[What they do](symbolic.md). Most of these exist only in the rounds that refresh the generated problems. "

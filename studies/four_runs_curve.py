@@ -73,7 +73,7 @@ def score(folder: Path, steps: Sequence[int]) -> dict[int, tuple[int, dict[str, 
 
 
 def write(path: Path, before: dict[str, Any], scored: dict[str, list[dict[int, tuple[int, dict[str, Any]]]]]) -> None:
-    """The counts of all arms by seed as `ARM@STEP`, with the answers until then, as `read_counts` reads them; and of
+    """The counts of all arms by seed as `ARM@STEP`, with the answers until then, as `write_counts` has them; and of
     the model that all start from as `before`."""
     arms, answers = {"before": [{"n": before["n"], "correct": before["correct"]}]}, dict[str, list[int]]()
     for arm, seeds in scored.items():
@@ -119,7 +119,7 @@ def at_round(record: dict[str, Any], arm: str, step: int) -> list[float]:
 def ratio(own: Sequence[float | None], control: Sequence[float | None]) -> str:
     """How many times fewer answers than the control's, the geometric mean over seeds with Student's 95% interval of
     the logarithms; or how many seeds get there."""
-    from countdown_selfplay.lab.report.arms import over_seeds
+    from countdown_selfplay.lab.report.charts import over_seeds
 
     both = [(a, b) for a, b in zip(own, control, strict=True) if a and b]
     if len(both) < len(own):

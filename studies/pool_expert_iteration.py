@@ -303,7 +303,7 @@ def _held_out(root: Path, control: str, arms: Sequence[str], seeds: Sequence[int
 
 def _row(root: Path, arm: str, seeds: Sequence[int]) -> str:
     from countdown_selfplay.evaluation.load import load_run
-    from countdown_selfplay.lab.report.arms import over_seeds
+    from countdown_selfplay.lab.report.charts import over_seeds
     from countdown_selfplay.lab.report.tables import WINDOW, ends
 
     runs = [load_run(run_folder(root, arm, seed)) for seed in seeds]

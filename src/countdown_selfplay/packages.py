@@ -21,16 +21,16 @@ PARTS: Mapping[str, Mapping[str, str]] = {
     },
     "proposer": {
         "oracle_targets": "lab.proposers.target_oracle:OracleTargets",
-        "ucb_rungs": "lab.proposers.rung_bandits:UCBRungs",
-        "thompson_rungs": "lab.proposers.rung_bandits:ThompsonRungs",
-        "oracle_rungs": "lab.proposers.rung_oracle:OracleRungs",
+        "ucb_rungs": "lab.proposers.rungs:UCBRungs",
+        "thompson_rungs": "lab.proposers.rungs:ThompsonRungs",
+        "oracle_rungs": "lab.proposers.rungs:OracleRungs",
     },
     "conjecturer reward": {
-        "r_zero": "lab.rewards.r_zero:RZero",
-        "frontier_distance": "lab.rewards.frontier_distance:FrontierDistance",
-        "disagreement": "lab.rewards.disagreement:Disagreement",
-        "adaptive_band": "lab.rewards.adaptive_band:AdaptiveBand",
-        "solvability_aware": "lab.rewards.solvability_aware:solvability_aware",
+        "r_zero": "lab.rewards:RZero",
+        "frontier_distance": "lab.rewards:FrontierDistance",
+        "disagreement": "lab.rewards:Disagreement",
+        "adaptive_band": "lab.rewards:AdaptiveBand",
+        "solvability_aware": "lab.rewards:SolvabilityAware",
     },
 }
 """Map of each type of part to its names and their "module:attribute" below `countdown_selfplay`."""

@@ -1,4 +1,4 @@
-# Tests: lab/rewards/solvability_aware.py, lab/rewards/disagreement.py, lab/experimental/schedules.py
+# Tests: lab/rewards.py, lab/experimental/schedules.py
 """What rewards, proposers, files and figures of lab refuse, as a table of tests/refusals."""
 
 import json

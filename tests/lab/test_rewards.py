@@ -1,4 +1,4 @@
-# Tests: rewards/composition.py, lab/rewards/frontier_distance.py, lab/rewards/adaptive_band.py, lab/rewards/r_zero.py
+# Tests: rewards/composition.py, lab/rewards.py
 """Conjecturer rewards: composed ones, bands, R-Zero and disagreement, charges, and what a reward may return."""
 
 import asyncio
@@ -12,9 +12,7 @@ from tests.unit.games.test_many_players import game_of, proposed
 
 from countdown_selfplay.countdown import DEFAULT_RULES, Problem, ProposalReason
 from countdown_selfplay.errors import RewardError
-from countdown_selfplay.lab.rewards.adaptive_band import AdaptiveBand
-from countdown_selfplay.lab.rewards.frontier_distance import FrontierDistance
-from countdown_selfplay.lab.rewards.solvability_aware import SolvabilityAware
+from countdown_selfplay.lab.rewards import AdaptiveBand, FrontierDistance, SolvabilityAware
 from countdown_selfplay.rewards import (
     Clip,
     Product,

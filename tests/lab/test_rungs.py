@@ -1,4 +1,4 @@
-# Tests: proposers/rungs.py, lab/proposers/rung_bandits.py, proposers/arms.py
+# Tests: proposers/rungs.py, lab/proposers/rungs.py, proposers/arms.py
 """Proposers over the rungs of a domain: what they play, what they hear of it, and the same again in a resume."""
 
 from collections import Counter

@@ -1,10 +1,11 @@
-# Tests: studies/many_runs.py, lab/report/panels.py
-"""What studies share."""
+# Tests: studies/many_runs.py, studies/pretrained.py, lab/report/panels.py
+"""What studies share; and the stages and arms of the study of a pretrained model."""
 
 import json
 import os
 
 import four_runs_curve
+import pretrained
 import pytest
 from many_runs import FINISHED, compared, finish, play_all, run_folder
 from tests.made_up_runs import write_run
@@ -86,3 +87,27 @@ def test_the_report_shows_the_filter_cascade_and_the_last_reliability(tmp_path):
     assert {"Diversity of the selected", "Candidates: valid, and eligible of these"} <= set(charts)
     page = write_report([run.path], tmp_path / "report.html").read_text()
     assert "Filters of the symbolic proposer" in page and "proposer refused too hard" in page
+
+
+def words_of(tmp_path, monkeypatch, *flags):
+    played = []
+    monkeypatch.setattr(pretrained, "command", lambda words: played.append(words) or 0)
+    monkeypatch.setattr(pretrained, "MODEL", tmp_path / "model")
+    assert pretrained.main(["--folder", str(tmp_path), "--arms", "trained", "plain", "--seeds", "1", *flags]) == 0
+    return played
+
+
+def test_a_stage_that_left_its_file_is_skipped_and_a_run_with_a_checkpoint_resumes(tmp_path, monkeypatch, capsys):
+    names = ["models", "sft", "sft", "eval", "eval", *["joint", "eval"] * 2, "compare", "compare"]
+    assert [words[0] for words in words_of(tmp_path, monkeypatch)] == names
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").touch()
+    (tmp_path / "start.json").touch()
+    (tmp_path / "prover" / "checkpoint-20").mkdir(parents=True)
+    played = words_of(tmp_path, monkeypatch)
+    assert [words[0] for words in played] == ["sft", "sft", "eval", *names[5:]]
+    assert [words[-2:] == ["--resume_from_checkpoint", "true"] for words in played[:2]] == [True, False]
+    assert played[-2][:2] == ["compare", f"start={tmp_path}/start.jsonl"]
+    assert played[-1][1:3] == [f"trained={tmp_path}/trained-1.jsonl", f"plain={tmp_path}/plain-1.jsonl"]
+    capsys.readouterr()
+    assert words_of(tmp_path, monkeypatch, "--dry_run") == [] and capsys.readouterr().out.startswith("done  models")

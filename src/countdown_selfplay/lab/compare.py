@@ -38,8 +38,7 @@ _FEW_SEEDS = 5
 @dataclass(frozen=True)
 class Result:
     """One evaluation. keys: identity of each problem (a repeated one is numbered); correct: right answers per problem
-    out of `n`; setting: the fields of SETTING; truncated_rate: share of answers cut at the token budget; dtype: in
-    which the model computed, if that is known."""
+    out of `n`; setting: the fields of SETTING; truncated_rate: share of answers cut; dtype: of the model, if known."""
 
     path: str
     keys: list[str]
@@ -68,22 +67,28 @@ def load_arms(words: Sequence[str]) -> list[Arm]:
     `RUN:before` for before), or `name=PATH,PATH` with one path or pattern per training seed. Raises DataError for an
     absent, invalid or repeated path, and for two arms with one name."""
     arms = [(name, [load_result(path) for path in paths]) for name, paths in map(split_arm, words)]
-    names = [name or _short(results[0].path) for name, results in arms]
+    places = [Path(results[0].path) for _, results in arms]
+    short = [(place.name == "evaluation.json" and place.parent.name) or place.stem for place in places]
+    names = [name or own for (name, _), own in zip(arms, short, strict=True)]
     if len(set(names)) < len(names):
-        folders = (Path(results[0].path).resolve().parent.name for _, results in arms)
-        names = [named or f"{folder}/{name}" for (named, _), folder, name in zip(arms, folders, names, strict=True)]
+        long = [f"{place.resolve().parent.name}/{own}" for place, own in zip(places, short, strict=True)]
+        names = [name or own for (name, _), own in zip(arms, long, strict=True)]
+    check_names(names)
+    return [Arm(name, results) for name, (_, results) in zip(names, arms, strict=True)]
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise DataError if two arms have one name."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(f"Two arms are called '{twice[0]}'; give each a name, as in `new={twice[0]}`.")
-    return [Arm(name, results) for name, (_, results) in zip(names, arms, strict=True)]
 
 
 def check_settings(arms: Sequence[Arm]) -> str | None:
     """The first difference between the settings of two evaluations, as a sentence; None if all are alike."""
     first, *others = [result for arm in arms for result in arm.results]
     for result in others:
-        differing = first_difference(first.setting, result.setting)
-        if differing is not None:
+        if (differing := first_difference(first.setting, result.setting)) is not None:
             name, before, now = differing
             return f"'{result.path}' was made with {name} {now!r} and '{first.path}' with {before!r}"
     return None
@@ -116,8 +121,7 @@ def aligned_arms(
 
 
 def write_counts(path: Path, arms: Sequence[Arm]) -> None:
-    """Write the right answers per problem of every evaluation of aligned arms to one compact file, the source of a
-    published table, for `read_counts`."""
+    """Write the right answers per problem of aligned arms to one compact file, the source of a published table."""
     first = arms[0].results[0]
     record = {
         "setting": first.setting,
@@ -125,16 +129,6 @@ def write_counts(path: Path, arms: Sequence[Arm]) -> None:
         "arms": {arm.name: [{"n": result.n, "correct": result.correct} for result in arm.results] for arm in arms},
     }
     path.write_text(json.dumps(record, separators=(",", ":")) + "\n", encoding="utf-8")
-
-
-def read_counts(path: Path) -> list[Arm]:
-    """Return the arms of a file that `write_counts` wrote."""
-    with json_shape(path, "the right answers of each arm", "write it again with `write_counts`") as content:
-        keys, setting = content["problems"], content["setting"]
-        return [
-            Arm(name, [Result(f"{path}:{name}", keys, one["correct"], one["n"], setting) for one in rows])
-            for name, rows in content["arms"].items()
-        ]
 
 
 def load_result(path: str) -> Result:
@@ -155,19 +149,11 @@ def load_result(path: str) -> Result:
         cut = sum(row.truncated for row in answers.rows) / len(answers.rows)
         dtype = answers.setting.get("dtype")
         return Result(path, _numbered(keys), correct, answers.n, _setting(answers.setting), cut, dtype)
-    return _from_summary(path, place, when)
-
-
-def _from_summary(path: str, place: Path, when: str) -> Result:
     cure = "make one with `countdown-selfplay eval --output x.jsonl`"
     with json_shape(place, "a prover's right answers by the keys of its problems", cure) as content:
         content = content[when]["prover"] if "after" in content else content
-        keys, correct, n = (
-            [str(key) for key in content["keys"]],
-            [int(c) for c in content["correct"]],
-            int(content["n"]),
-        )
-        setting = _setting(content["setting"])
+        keys, correct = [str(key) for key in content["keys"]], [int(c) for c in content["correct"]]
+        n, setting = int(content["n"]), _setting(content["setting"])
         cut, dtype = float(content.get("truncated_rate") or 0.0), content["setting"].get("dtype")
     if len(keys) != len(correct) or not keys:
         raise DataError(f"'{path}' has {len(keys)} problem keys and {len(correct)} counts; evaluate the model again.")
@@ -201,11 +187,6 @@ def split_arm(word: str) -> tuple[str, list[str]]:
     return name, paths
 
 
-def _short(path: str) -> str:
-    place = Path(path)
-    return (place.name == "evaluation.json" and place.parent.name) or place.stem
-
-
 @dataclass(frozen=True)
 class Difference:
     """pass@k of `arm` minus that of the baseline.
@@ -225,8 +206,8 @@ class Difference:
 @dataclass(frozen=True)
 class Comparison:
     """Comparison of arms. arms: names, the baseline first. values: (arm, k) -> pass@k with a 95% interval.
-    differences: by arm and k. problems: number of compared ones; seeds: training seeds per arm; resamples:
-    number of draws."""
+    differences: by arm and k. problems: number of compared ones; seeds: training seeds per arm; resamples: number of
+    draws."""
 
     arms: list[str]
     ks: list[int]
@@ -239,35 +220,26 @@ class Comparison:
     def notes(self) -> list[str]:
         """Return notes for readers of the numbers."""
         m = len(self.differences)
-        several = any(count > 1 for count in self.seeds.values())
+        few = [f"{name} has {count}" for name, count in self.seeds.items() if 1 < count < _FEW_SEEDS]
+        single = [name for name, count in self.seeds.items() if count == 1]
+        several = len(single) < len(self.seeds)
         drawn = "training seeds of each arm and problems" if several else "problems"
         notes = [
             f"{self.problems} problems, paired. {self.resamples:,} resamples of {drawn}; 95% intervals of single "
-            f"differences. Baseline: {self.arms[0]}.",
-            f"{m} interval{'s' * (m > 1)} of differences: if no arm differed, {m} x 5% = {m * 0.05:.2g} would be "
-            "expected to exclude 0. Bonferroni intervals hold for all of them at once, Holm's p-values are adjusted "
-            "for their number."
-            if m > 1
-            else "1 interval of a difference: nothing to adjust for.",
+            f"differences. Baseline: {self.arms[0]}."
         ]
-        if several:
-            few = [f"{name} has {count}" for name, count in self.seeds.items() if 1 < count < _FEW_SEEDS]
+        if m > 1:
             notes.append(
-                "Two-level bootstrap: problems are resampled, and the means of training seeds spread by Student's t "
-                "with Welch's degrees of freedom."
+                f"{m} intervals of differences: if no arm differed, {m} x 5% = {m * 0.05:.2g} would be expected to "
+                "exclude 0. Bonferroni intervals and Holm's p-values are adjusted for their number."
             )
+        if several:
+            notes.append("Two-level bootstrap: problems are resampled, and means of seeds spread by Welch's t.")
             if few:
-                notes.append(
-                    f"Few training seeds ({', '.join(few)}): they say little about their own spread, and the "
-                    "intervals are wide for it."
-                )
-            single = [name for name, count in self.seeds.items() if count == 1]
+                notes.append(f"Few training seeds ({', '.join(few)}): the intervals are wide for it.")
             if single:
-                notes.append(
-                    f"One training seed of {', '.join(single)}: the spread over its seeds is unknown and not in the "
-                    "intervals."
-                )
-        elif m:
+                notes.append(f"One training seed of {', '.join(single)}: the spread over its seeds is unknown.")
+        else:
             notes.append("One training seed per arm: this is about these weights, not about the methods.")
         if self.resamples * (1 - LEVEL) / (2 * max(m, 1)) < _TAIL:
             notes.append(f"{self.resamples:,} resamples are few for {m} Bonferroni intervals; take more.")
@@ -286,10 +258,9 @@ def compare_arms(
     arms: Sequence[Arm], ks: Sequence[int] | None = None, resamples: int = 10_000, seed: int = 0
 ) -> Comparison:
     """Compare every arm with the first one at each k (default: the powers of two up to the smallest n). The
-    evaluations must be aligned (`aligned_arms`). With one evaluation per arm a resample draws problems
-    (paired); if an arm has several, the spread over training seeds is added (two_level_bootstrap). pass@k is
-    unbiased for each evaluation's n, so that these may differ. Raises ConfigError with fewer than two arms or
-    a k above the smallest n."""
+    evaluations must be aligned (`aligned_arms`). With one evaluation per arm a resample draws problems (paired); if an
+    arm has several, the spread over training seeds is added (two_level_bootstrap). The evaluations' n may differ.
+    Raises ConfigError with fewer than two arms or a k above the smallest n."""
     if len(arms) < 2:
         raise ConfigError(f"A comparison needs at least two arms, got {len(arms)}.")
     least = min(result.n for arm in arms for result in arm.results)
@@ -315,10 +286,8 @@ def compare_arms(
     differences = []
     for (name, k, means), p, p_holm in zip(drawn, p_values, holm(p_values), strict=True):
         value_P = passed[name, k].mean(0) - passed[arms[0].name, k].mean(0)
-        interval, every = (
-            Interval(float(value_P.mean()), *ends(value_P, means, level, CHANGE)) for level in (LEVEL, strict)
-        )
-        differences.append(Difference(name, k, interval, every, p, p_holm))
+        size, both = float(value_P.mean()), [ends(value_P, means, level, CHANGE) for level in (LEVEL, strict)]
+        differences.append(Difference(name, k, Interval(size, *both[0]), Interval(size, *both[1]), p, p_holm))
     seeds = {arm.name: len(arm.results) for arm in arms}
     return Comparison(list(seeds), list(ks), values, differences, problems, seeds, resamples)
 
@@ -329,9 +298,9 @@ def rows_of(comparison: Comparison) -> list[tuple[str, ...]]:
     rows = [tuple(head)]
     for d in comparison.differences:
         cells = [d.arm, str(d.k), *(f"{comparison.values[arm, d.k].value:.4f}" for arm in (comparison.arms[0], d.arm))]
-        cells += [f"{d.percentile.difference:+.4f}", _ends(d.percentile)]
-        cells += [_ends(d.bonferroni), _p(d.p, comparison.resamples), _p(d.p_holm, comparison.resamples)]
-        rows.append(tuple(cells))
+        cells.append(f"{d.percentile.difference:+.4f}")
+        cells += [f"[{one.low:+.4f}, {one.high:+.4f}]" for one in (d.percentile, d.bonferroni)]
+        rows.append((*cells, _p(d.p, comparison.resamples), _p(d.p_holm, comparison.resamples)))
     return rows
 
 
@@ -342,8 +311,7 @@ def markdown(rows: Sequence[tuple[str, ...]], notes: Sequence[str]) -> str:
 
 
 def figure(comparison: Comparison) -> "Figure":
-    """Plot pass@k of every arm against k (logarithmic), with unpaired 95% intervals: arms with overlapping ones
-    may still differ."""
+    """Plot pass@k of every arm against k (logarithmic), with 95% intervals that are not paired."""
     from .report.pictures import Curve, line_chart
 
     curves = []
@@ -352,10 +320,6 @@ def figure(comparison: Comparison) -> "Figure":
         y, low, high = (np.array([getattr(v, name) for v in values]) for name in ("value", "low", "high"))
         curves.append(Curve(arm, np.array(comparison.ks), y, low=low, high=high))
     return line_chart("pass@k with 95% intervals", curves, y_range=(0, 1), x_label="k", x_ticks=comparison.ks)
-
-
-def _ends(interval: Interval) -> str:
-    return f"[{interval.low:+.4f}, {interval.high:+.4f}]"
 
 
 def _p(p: float, resamples: int) -> str:

@@ -1,5 +1,4 @@
-"""Scaling fits of the cumulative solve rate: the curve of a run, the fit of an arm with the interval of its asymptote,
-and checks of a fit."""
+"""Scaling fits of the cumulative solve rate: curve of a run, fit of an arm with an interval, checks of a fit."""
 
 import csv
 import math
@@ -24,7 +23,6 @@ COUNTED = "round/generations"
 
 CUMULATIVE = "cumulative_solve_rate"
 
-
 Series = tuple[Sequence[float], Sequence[float]]
 """Compute and rate of one run."""
 
@@ -42,8 +40,7 @@ ONE_CUMULATIVE_RUN = (
 def curve_of(
     compute: Sequence[float] | np.ndarray, rate: Sequence[float] | np.ndarray, name: str = ""
 ) -> ScalingCurve:
-    """Build the curve of two lists. A rate whose name ends in cumulative_solve_rate, or that never
-    falls, is cumulative."""
+    """Build the curve of two lists; a rate is cumulative by its name's ending, or if it never falls."""
     x, y = finite_array(compute, "compute"), finite_array(rate, "rate")
     return ScalingCurve(x, y, name.endswith(CUMULATIVE) or (len(y) > 1 and bool((np.diff(y) >= 0).all())))
 
@@ -51,13 +48,10 @@ def curve_of(
 def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[ScalingCurve, str, str]:
     """Return the points of a run folder, a .csv or a .jsonl file, and the names of the two columns. Rows without both
     are ignored. Default columns: `compute`, else the generations (counted ones if present); `rate`, else a metric that
-    ends in cumulative_solve_rate, else eval_pass@1. A rate of that ending, and any rate that never falls, is
-    cumulative. The rates of a run folder with FIRST_SOLVED are counted from it. Raises DataError for an absent file or
-    column, and a value that is not a finite number."""
-    place = Path(path)
-    run = place if place.is_dir() else None
-    if run is not None:
-        place = run / "metrics.jsonl"
+    ends in cumulative_solve_rate, else eval_pass@1. The rates of a run folder with FIRST_SOLVED are counted from it.
+    Raises DataError for an absent file or column, and a value that is not a finite number."""
+    run = Path(path) if Path(path).is_dir() else None
+    place = Path(path) if run is None else run / "metrics.jsonl"
     if not place.is_file():
         raise DataError(f"There is no file '{place}'; pass a run folder, or a .csv or .jsonl file.")
     try:
@@ -71,9 +65,13 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Scalin
     if any(None in row for row in rows):  # where the csv module puts the cells of a line beyond its header
         raise DataError(f"'{place}' is no table: a line has more cells than the first, which names the columns.")
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    rate = rate or _default_rate(columns, place)
-    if compute is None:
-        compute = next((name for name in ("compute", GENERATIONS, COUNTED) if name in columns), GENERATIONS)
+    if rate is None:
+        rates = [name for name in columns if name == "rate"]
+        rates += [name for end in (CUMULATIVE, "eval_pass@1") for name in columns if name.endswith(end)]
+        if not rates:
+            raise DataError(f"'{place}' has no column 'rate', {CUMULATIVE} or eval_pass@1; name one with --rate.")
+        rate = rates[0]
+    compute = compute or next((name for name in ("compute", GENERATIONS, COUNTED) if name in columns), GENERATIONS)
     if compute == GENERATIONS and compute not in columns and run is not None:
         each = texts_per_round(run)
         rows = [{**row, compute: row["step"] * each} if "step" in row else row for row in rows]
@@ -83,55 +81,36 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Scalin
             raise DataError(f"'{place}' has no column '{name}'; it has {', '.join(columns[:12])}.")
     points = []
     for number, row in enumerate(rows, start=1):
-        if row.get(compute) in (None, "") or row.get(rate) in (None, ""):
-            continue
-        x, y = _number(row[compute], place, number, compute), _number(row[rate], place, number, rate)
-        points.append((x, y, row.get("step", -1)))
+        if row.get(compute) not in (None, "") and row.get(rate) not in (None, ""):
+            x, y = _number(row[compute], place, number, compute), _number(row[rate], place, number, rate)
+            points.append((x, y, row.get("step", -1)))
     if not points:
         raise DataError(f"'{place}' has no row with both '{compute}' and '{rate}'.")
     points.sort(key=lambda point: point[0])
     curve = curve_of([x for x, _, _ in points], [y for _, y, _ in points], rate)
     if run is None or not rate.endswith(CUMULATIVE) or not (run / FIRST_SOLVED).is_file():
         return curve, compute, rate
-    problems, round_P, rounds = _first_solved(run / FIRST_SOLVED)
+    cure = "delete it to fit the rates of metrics.jsonl alone"
+    with json_shape(run / FIRST_SOLVED, "in which round each problem was solved", cure) as record:
+        entries, rounds = dict(sorted(record["first_solved"].items())), int(record["rounds"])
+        round_P = np.array([math.inf if at is None else float(at) for at in entries.values()])
     # The record may end before a killed run.
     steps = np.array([float(step) for _, _, step in points if step <= rounds])
     first_P = np.searchsorted(steps, round_P)
-    y_J = np.searchsorted(np.sort(first_P), np.arange(len(steps)), side="right") / len(problems)
-    return ScalingCurve(curve.compute[: len(steps)], y_J, True, problems, first_P), compute, rate
-
-
-def _first_solved(place: Path) -> tuple[tuple[str, ...], np.ndarray, int]:
-    """Return the problems, sorted, the round in which each was first solved (inf: never), and the rounds
-    of the record."""
-    cure = "delete it to fit the rates of metrics.jsonl alone"
-    with json_shape(place, "in which round each problem was solved", cure) as record:
-        entries = sorted(record["first_solved"].items())
-        rounds = np.array([math.inf if round_ is None else float(round_) for _, round_ in entries])
-        return tuple(key for key, _ in entries), rounds, int(record["rounds"])
+    y_J = np.searchsorted(np.sort(first_P), np.arange(len(steps)), side="right") / len(entries)
+    return ScalingCurve(curve.compute[: len(steps)], y_J, True, tuple(entries), first_P), compute, rate
 
 
 def texts_per_round(run: Path) -> int:
     """Return the answers and proposals of a round of the default game."""
-    with json_shape(
-        run / "run.json", "how many texts a round samples", "name a column, as in --compute step"
-    ) as recorded:
+    cure = "name a column, as in --compute step"
+    with json_shape(run / "run.json", "how many texts a round samples", cure) as recorded:
         config = recorded["config"]
         provers, writers = (config.get(f"{kind}_players") for kind in ("prover", "conjecturer"))
         answers = config["problems_per_round"] * (config.get("prover_num_generations") or config["num_generations"])
         each = answers * (1 if provers is None else provers)
         each += config["proposals_per_round"] * (1 if writers is None else writers)
     return int(each)
-
-
-def _default_rate(columns: list[str], place: Path) -> str:
-    if "rate" in columns:
-        return "rate"
-    for ending in (CUMULATIVE, "eval_pass@1"):
-        rates = [name for name in columns if name.endswith(ending)]
-        if rates:
-            return rates[0]
-    raise DataError(f"'{place}' has no column 'rate', cumulative_solve_rate or eval_pass@1; name one with --rate.")
 
 
 def _number(value: Any, place: Path, row: int, column: str) -> float:
@@ -146,13 +125,10 @@ def _number(value: Any, place: Path, row: int, column: str) -> float:
 
 @dataclass(frozen=True)
 class ScalingArm:
-    """Fit of one arm.
-
-    fit: failed too if more than half of the resampled fits did. interval: 95% interval of the asymptote; None if
-    the fit or more than 5% of the resampled fits failed, or the data do not allow one. over: source of the
-    interval, or why there is none. failed: share of failed resampled fits. draws: of the asymptote. values: the
-    asymptote as a mean over runs (rows) and problems (columns; one if unknown), see influences; None for the
-    independent points of one run."""
+    """Fit of one arm. fit: failed too if more than half of the resampled fits did. interval: 95% interval of the
+    asymptote; None if the fit or more than 5% of the resampled fits failed, or the data do not allow one. over: source
+    of the interval, or why there is none. failed: share of failed resampled fits. draws: of the asymptote. values: the
+    asymptote as a mean over runs and problems (see influences); None for the independent points of one run."""
 
     name: str
     fit: ScalingFit
@@ -232,14 +208,12 @@ def fit_arm(
     if whole.asymptote is None:
         return ScalingArm(name, whole, curves, None, "the fit failed", 1.0, np.zeros(0))
     values, draws, lost, over = None, np.zeros(0), 0.0, _over(curves)
-    if over != ONE_CUMULATIVE_RUN:
-        known = len(curves) > 1 or curves[0].problems is not None
-        values = influences(whole, curves, points.kept) if known else None
-        if values is not None:
-            draws = two_level_draws(np.zeros((1, values.shape[1])), values, DRAWS, seed)
-        else:
-            draws = residual_draws(whole, x_N, y_N, points.fit, resamples, np.random.default_rng(seed))
-            lost = 1 - len(draws) / resamples
+    if len(curves) > 1 or curves[0].problems is not None:
+        values = influences(whole, curves, points.kept)
+        draws = two_level_draws(np.zeros((1, values.shape[1])), values, DRAWS, seed)
+    elif over != ONE_CUMULATIVE_RUN:
+        draws = residual_draws(whole, x_N, y_N, points.fit, resamples, np.random.default_rng(seed))
+        lost = 1 - len(draws) / resamples
     if lost > _UNSTABLE:
         reason = f"{lost:.0%} of the fits to resampled residuals failed: the data do not determine the curve."
         whole = ScalingFit(None, None, None, points.initial, False, reason)
@@ -252,15 +226,16 @@ def fit_arm(
 
 def _over(curves: Sequence[ScalingCurve]) -> str:
     """Describe the curves' interval, or return ONE_CUMULATIVE_RUN."""
-    if len(curves) == 1 and curves[0].problems is None:
-        return ONE_CUMULATIVE_RUN if curves[0].cumulative else "the points of one run"
-    runs = "" if len(curves) == 1 else f"{len(curves)} runs"
-    known = curves[0].problems is not None and all(curve.problems == curves[0].problems for curve in curves)
-    return (
-        f"{runs} and {len(curves[0].problems or ())} problems"
-        if runs and known
-        else runs or (f"{len(curves[0].problems or ())} problems of one run")
-    )
+    problems = f"{len(curves[0].problems or ())} problems" if _same_problems(curves) else ""
+    if len(curves) > 1:
+        return f"{len(curves)} runs" + (problems and f" and {problems}")
+    if problems:
+        return f"{problems} of one run"
+    return ONE_CUMULATIVE_RUN if curves[0].cumulative else "the points of one run"
+
+
+def _same_problems(curves: Sequence[ScalingCurve]) -> bool:
+    return curves[0].problems is not None and all(curve.problems == curves[0].problems for curve in curves)
 
 
 def influences(fit: ScalingFit, curves: Sequence[ScalingCurve], kept: Sequence[np.ndarray]) -> np.ndarray:
@@ -274,8 +249,7 @@ def influences(fit: ScalingFit, curves: Sequence[ScalingCurve], kept: Sequence[n
     J_N3 = jacobian(fit, x_N)
     k_N = np.linalg.solve(J_N3.T @ J_N3, J_N3.T)[0]
     start = (1 - float(k_N.sum())) / len(curves)
-    known = curves[0].problems is not None and all(curve.problems == curves[0].problems for curve in curves)
-    rows, done = [], 0
+    known, rows, done = _same_problems(curves), [], 0
     for curve, keep in zip(curves, kept, strict=True):
         weight_J = np.zeros(len(curve.compute))
         weight_J[keep] = k_N[done : done + keep.sum()]
@@ -298,12 +272,12 @@ def residual_draws(
     resamples: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Return asymptotes of converged fits to the curve with resampled residuals. The residuals are centred and scaled
-    by sqrt(N / (N - 3)) for the three fitted values; added to the fitted curve and clipped to [0, 1] they are fitted
-    again. R0 is an observation too and gets a drawn residual (otherwise the 95% interval covered the truth on 90% of
-    simulated curves). Correlated residuals (lag-1 correlation above 2 / sqrt(N)) are drawn in circular blocks of
-    N^(1/3), others singly, because the fit makes residuals alternate, and blocks would then underestimate the noise.
-    The draws are scaled by Student's t over the normal quantile: the noise estimate has N - 3 degrees of freedom."""
+    """Return asymptotes of converged fits to the curve with resampled residuals, centred and scaled by sqrt(N / (N -
+    3)) for the three fitted values, and clipped to [0, 1]. R0 is an observation too and gets a drawn residual
+    (otherwise the 95% interval covered the truth on 90% of simulated curves). Correlated residuals (lag-1 correlation
+    above 2 / sqrt(N)) are drawn in circular blocks of N^(1/3), others singly, because the fit makes residuals
+    alternate, and blocks would then underestimate the noise. The draws are scaled by Student's t over the normal
+    quantile: the noise estimate has N - 3 degrees of freedom."""
     residual = y_N - fit(x_N)
     count, d = len(x_N), residual - residual.mean()
     squares, lag = float((d**2).sum()), float((d[1:] * d[:-1]).sum())
@@ -326,8 +300,8 @@ def fits_without_tails(points: Points) -> dict[float, ScalingFit]:
     parts = points.series()
     fits: dict[float, ScalingFit] = {}
     for share in TAILS if min(len(x) for x, _ in parts) > 1 else ():
-        cut = [(x[: len(x) - round(share * len(x))], y[: len(x) - round(share * len(x))]) for x, y in parts]
-        x_cut, y_cut = (np.concatenate(part) for part in zip(*cut, strict=True))
+        kept = [len(x) - round(share * len(x)) for x, _ in parts]
+        x_cut, y_cut = (np.concatenate([own[i][:n] for own, n in zip(parts, kept, strict=True)]) for i in (0, 1))
         fits[share] = points.fit(x_cut, y_cut)
     return fits
 

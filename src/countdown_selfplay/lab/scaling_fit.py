@@ -42,8 +42,7 @@ class ScalingCurve:
 @dataclass(frozen=True)
 class ScalingFit:
     """R(C) = initial + (asymptote - initial) / (1 + (c_mid / C) ** slope). If converged is False the three fitted
-    values are None and `reason` explains it; `initial` is data. error: standard error of the asymptote; residual:
-    root mean square."""
+    values are None and `reason` explains it. error: standard error of the asymptote; residual: root mean square."""
 
     asymptote: float | None
     c_mid: float | None
@@ -100,9 +99,7 @@ def fit_scaling_curve(
         return ScalingFit(None, None, None, initial, False, reason)
 
     if len(np.unique(x)) < 4:
-        return failed(
-            f"{len(np.unique(x))} distinct points are left and three values are fitted; at least 4 are needed."
-        )
+        return failed(f"{len(np.unique(x))} distinct points are left, and at least 4 are needed.")
     if not (y > initial).any():
         return failed("The rate never rose above its first value.")
     gain, log_mid, slope, on_bound = _search(x, y - initial, 1 - initial)

@@ -1,5 +1,5 @@
 """Bandit arms: UCB1 and Thompson sampling, with or without forgetting. Arms are regimes of symbolic changes
-(symbolic/bandits.py) or rungs of a domain (rung_bandits.py)."""
+(symbolic/bandits.py) or rungs of a domain (lab.proposers.rungs)."""
 
 import math
 from collections import deque

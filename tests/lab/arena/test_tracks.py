@@ -66,16 +66,14 @@ def test_targets_are_candidates_whose_moves_reach_them_and_withheld_problems_are
     assert found == withheld(track, domain, 6, 20, seed=3) != withheld(track, domain, 6, 20, seed=4)
 
 
-def test_a_set_or_target_that_has_changed_is_refused_with_the_line(tmp_path):
+def test_a_set_or_target_that_has_changed_is_refused(tmp_path):
     track = write_mini(tmp_path)
     file = tmp_path / "mini.held_out.jsonl"
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-    file.write_text("".join([*lines[:2], lines[0], *lines[3:]]), encoding="utf-8")
-    with pytest.raises(DataError, match=r"mini\.held_out.*has changed: line 3 was \{.*\} and is \{.*another name"):
-        track.rows("held_out")
-    file.write_text("".join(lines[:3]), encoding="utf-8")
-    with pytest.raises(DataError, match="it had 4 problems and has 3"):
-        track.rows("held_out")
+    for changed in ([*lines[:2], lines[0], *lines[3:]], lines[:3]):
+        file.write_text("".join(changed), encoding="utf-8")
+        with pytest.raises(DataError, match=r"mini\.held_out.*has changed .*another name"):
+            track.rows("held_out")
     file.unlink()
     with pytest.raises(DataError, match="cannot be read"):
         track.rows("held_out")
@@ -84,7 +82,7 @@ def test_a_set_or_target_that_has_changed_is_refused_with_the_line(tmp_path):
     for file in track.folder.glob("targets.*"):
         (tmp_path / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / track.targets.file).write_text(text.replace('"target": ', '"target": 9', 1), encoding="utf-8")
-    with pytest.raises(DataError, match=r"has changed: \{.*\} is none of its candidates"):
+    with pytest.raises(DataError, match=r"the set 'targets' of track targets, has changed"):
         load_track(str(tmp_path / "targets.yaml")).rows("targets")
 
 
@@ -108,7 +106,7 @@ def test_contestants_and_tracks_have_names_of_their_own_and_a_table_of_who_plays
 def test_every_contestant_has_settings_or_a_reason_on_every_track(name):
     one = contestants()[name]
     for track in KNOWN:
-        own = one.own(track, "")
+        own = one.own(track)
         assert own or name == "trained" or one.plays(track)
         if one.plays(track):
             found = one.settings(track)

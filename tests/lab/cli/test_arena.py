@@ -1,4 +1,4 @@
-# Tests: lab/cli/arena.py, lab/arena/job.py, lab/arena/schedule.py, lab/arena/submission.py
+# Tests: lab/cli/arena.py, lab/arena/job.py, lab/arena/schedule.py, lab/arena/leaderboard.py
 """`countdown-selfplay arena`: real jobs on a track of two rounds, submissions, and what is refused."""
 
 import json
@@ -13,7 +13,7 @@ from tests.lab.arena.mini import write_mini
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.lab.arena import job, sets
 from countdown_selfplay.lab.arena.contestants import entrant
-from countdown_selfplay.lab.arena.job import Job, by_rung
+from countdown_selfplay.lab.arena.job import by_rung
 from countdown_selfplay.lab.arena.leaderboard import rules
 from countdown_selfplay.lab.arena.schedule import Asked, Place, Schedule
 from countdown_selfplay.lab.arena.tracks import load_track
@@ -52,8 +52,7 @@ def test_an_interrupted_job_goes_on_and_ends_as_one_that_was_not(track, folder, 
     class Killed(Exception):
         pass
 
-    whole = Job(track, entrant("frozen"), 5, folder / "runs" / "a", settings_from).play()
-    from countdown_selfplay.lab.arena import job
+    whole = job.play(track, entrant("frozen"), 5, folder / "runs" / "a", settings_from)
 
     def killed(self, args, state, control, **more):
         if state.global_step == 2:  # the first round's checkpoint is there
@@ -61,10 +60,10 @@ def test_an_interrupted_job_goes_on_and_ends_as_one_that_was_not(track, folder, 
 
     monkeypatch.setattr(job.Watch, "on_step_end", killed)
     with pytest.raises(Killed):
-        Job(track, entrant("frozen"), 5, folder / "runs" / "b", settings_from).play()
+        job.play(track, entrant("frozen"), 5, folder / "runs" / "b", settings_from)
     assert [path.name for path in (folder / "runs" / "b").glob("checkpoint-*")] == ["checkpoint-1"]
     monkeypatch.undo()
-    again = Job(track, entrant("frozen"), 5, folder / "runs" / "b", settings_from).play()
+    again = job.play(track, entrant("frozen"), 5, folder / "runs" / "b", settings_from)
     for name in ("correct", "answers", "updates", "samples", "tokens", "proposed"):
         assert again[name] == whole[name]
     assert [one["by_rung"] for one in again["curve"]] == [one["by_rung"] for one in whole["curve"]]
@@ -203,7 +202,7 @@ def test_a_run_ends_at_the_first_measuring_point_that_has_the_rate(tmp_path, mon
         return found
 
     monkeypatch.setattr(job, "measured", rising)
-    found = Job(track, entrant("random"), 7, tmp_path / "run", settings_from, "leaderboard").play()
+    found = job.play(track, entrant("random"), 7, tmp_path / "run", settings_from, "leaderboard")
     assert [point["round"] for point in found["points"]] == [0, 1]  # of three rounds
     # One half is half of the way from 0 to 1, so half of the 16 answers.
     assert found["arrived"]["answers"] == 8 and found["arrived"]["round"] == 0.5

@@ -8,6 +8,7 @@ from tests.made_up_answers import write_answers
 from tests.real_counts import IPO, SFT
 
 from countdown_selfplay.cli import main
+from countdown_selfplay.lab.compare import aligned_arms, load_arms, write_counts
 
 
 def compare(capsys, *arguments):
@@ -151,3 +152,13 @@ def test_run_folders_are_compared_after_training_and_with_before(tmp_path, capsy
     found = result(tmp_path / "c")
     assert found["arms"] == ["start", "one", "two"]
     assert [d["percentile"]["difference"] for d in found["differences"]] == [0.25, 0.625]
+
+
+def test_the_counts_of_a_published_table_are_kept_by_arm_and_seed(tmp_path):
+    for name, correct in {"a-0": [0, 1, 2], "a-1": [1, 1, 2], "b-0": [3, 4, 4], "b-1": [2, 4, 4]}.items():
+        write_answers(tmp_path / f"{name}.jsonl", correct, n=4)
+    arms = aligned_arms(load_arms([f"{name}={tmp_path}/{name}-*.jsonl" for name in "ab"]))
+    write_counts(tmp_path / "counts.json", arms)
+    found = json.loads((tmp_path / "counts.json").read_text())
+    assert found["arms"]["b"] == [{"n": 4, "correct": [3, 4, 4]}, {"n": 4, "correct": [2, 4, 4]}]
+    assert len(found["problems"]) == 3 and found["setting"] == arms[0].results[0].setting

@@ -62,7 +62,7 @@ def test_a_step_set_of_wrong_solutions_alone_is_refused_and_not_written(capsys, 
         (FEW, "there are 0 right solutions and 0 wrong ones"),
         (
             ["--domain", "math_qa", "--problems", tmp_path / "q.jsonl"],
-            "of 8 solutions to each of 1 problems 0 right and 0",
+            "of 8 solutions solves, and has 0 right",
         ),
     ):
         code, _, error = evaluate(capsys, "--task", "error_detection", "--model", "tiny", "--step_set", steps, *more)
@@ -107,7 +107,7 @@ def test_the_supervised_stage_joins_what_a_prover_was_trained_on(capsys, tmp_pat
     arguments += ["--add", tmp_path / "prover.parquet", "--n_problems", 5, "--samples", 2, "--disable_tqdm"]
     code, out, error = evaluate(capsys, *arguments)
     assert code == 0, error
-    assert "10 rows, half of them kept and half corrected (there were 5 and 5), and 2 added" in out
+    assert "10 rows, half kept and half corrected (of 5 and 5), and 2 added" in out
     rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
     assert [row["label"] for row in rows] == ["kept"] * 5 + ["corrected"] * 5 + ["resisted"] * 2
     assert [row["completion"] for row in rows[-2:]] == ["right", "1 + 2"] and rows[-1]["prompt"] == "again ..."
@@ -124,7 +124,7 @@ def test_the_supervised_stage_joins_what_a_prover_was_trained_on(capsys, tmp_pat
     for wrong in (critics, pair):
         select.write(tmp_path / "prover.parquet", [stored | wrong])
         code, _, error = evaluate(capsys, *arguments)
-        assert code == 2 and "this one holds pairs or another role's samples" in error
+        assert code == 2 and "holds pairs or another role's samples" in error
 
 
 def test_greedy_answers_and_majorities_come_out_of_one_command(capsys, tmp_path):

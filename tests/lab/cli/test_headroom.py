@@ -7,7 +7,7 @@ import json
 import pytest
 
 from countdown_selfplay.cli import main
-from countdown_selfplay.lab.proposers.rung_oracle import read_gains
+from countdown_selfplay.lab.proposers.rungs import read_gains
 
 SIZES = {"rounds": 2, "stage": 1, "probe": 1, "problems": 2, "samples": 16}
 MANY = ["--operands", *"3456"]

@@ -1,4 +1,4 @@
-# Tests: lab/critics/win_rates.py, lab/critics/self_correction.py, lab/critics/training_rows.py
+# Tests: lab/critics/win_rates.py, lab/critics/self_correction.py
 """Win rates, self-correction and stepwise error detection, with scripts in the place of models."""
 
 import json
@@ -19,8 +19,12 @@ from countdown_selfplay.lab.critics.error_detection import (
     read_solutions,
     write_solutions,
 )
-from countdown_selfplay.lab.critics.self_correction import correction_figures, rechecks, self_correction
-from countdown_selfplay.lab.critics.training_rows import self_correction_rows
+from countdown_selfplay.lab.critics.self_correction import (
+    correction_figures,
+    rechecks,
+    self_correction,
+    self_correction_rows,
+)
 from countdown_selfplay.lab.critics.win_rates import (
     cell_figures,
     iterations_of,

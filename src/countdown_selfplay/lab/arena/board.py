@@ -4,7 +4,6 @@ A score is the mean of pass@k over the track's scored problems. Its intervals co
 (`two_level_draws`). Each contestant is compared with the best control, and with those that its own `against` names;
 either family has its p-values adjusted by Holm."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from ...evaluation.answers import first_difference
 from ...evaluation.terminal import aligned
 from ...statistics.bootstrap import CHANGE, ends, holm, t_interval, two_level_draws, two_level_interval, two_sided_p
 from ...statistics.pass_at_k import pass_at_k_array
-from .contestants import Contestant, changes_of, contestants
+from .contestants import Contestant, contestants
 from .schedule import FAILED
 from .tracks import Track
 
@@ -54,7 +53,7 @@ def read(
     the track, or whose settings are not those of the contestant: figures of two settings in one table would be
     compared. entrants: a user's own among them, whose jobs else need only have the same settings as each other."""
     entries: dict[str, Entry] = {}
-    settings = {one.name: changes_of(one, track) for one in (*contestants().values(), *entrants)}
+    settings = {one.name: one.changes(track) for one in (*contestants().values(), *entrants)}
     for path in sorted(folder.glob("*.json")):
         if path.name.endswith(FAILED):
             name, _, seed = path.name[: -len(FAILED)].rpartition("-")
@@ -82,16 +81,14 @@ def check(job: Mapping[str, Any], track: Track, path: Path, settings: Mapping[st
         raise ConfigError(
             f"{path} holds the job of {job['contestant']} with seed {job['seed']}; give it that name, or remove it."
         )
-    different = first_difference(job["facts"], track.facts)
-    if different is not None:
+    if (different := first_difference(job["facts"], track.facts)) is not None:
         name, was, now = different
         raise ConfigError(
             f"{path} was played with `{name}` {was}, and on the track {track.name} it is {now}; results of different "
             "rules, budgets or problems are not compared. Play it again in another folder, or put the track back."
         )
-    difference = first_difference(job.get("changes"), settings)
-    if difference is not None:
-        name, was, now = difference
+    if (different := first_difference(job.get("changes"), settings)) is not None:
+        name, was, now = different
         raise ConfigError(
             f"{path} was played by a {job['contestant']} with `{name}` {was}, and now it has {now}; remove its files "
             f"({path.parent / job['contestant']}-*.json), and the jobs are played again, or give it another name."
@@ -132,8 +129,10 @@ def points(entries: Mapping[str, Entry], asked: Sequence[tuple[str, str, int]], 
     the score of each value of the second axis; and the comparisons, Holm's p over those of the point."""
     jobs = [job for entry in entries.values() for job in entry.jobs]
     for point in jobs[0]["curve"][1:] if jobs else ():
-        at = point["round"]
-        here = {name: Entry(name, [_at(job, at) for job in entry.jobs]) for name, entry in entries.items()}
+        at, here = point["round"], dict[str, Entry]()
+        for name, entry in entries.items():
+            correct = [next(p["correct"] for p in job["curve"] if p["round"] == at) for job in entry.jobs]
+            here[name] = Entry(name, [job | {"correct": own} for job, own in zip(entry.jobs, correct, strict=True)])
         rows: dict[str, Row] = {name: {"score": {}, "place": {}, "by_band": {}} for name in here}
         for k in track.ks:
             rates = {name: entry.rates(track, k) for name, entry in here.items()}
@@ -143,10 +142,6 @@ def points(entries: Mapping[str, Entry], asked: Sequence[tuple[str, str, int]], 
                 row["place"][f"pass@{k}"] = order.index(name) + 1
                 row["by_band"][f"pass@{k}"] = by_band(rates[name], track)
         yield {"round": at, "answers": point["answers"], "rows": rows, "pairs": compared(asked, here, track)}
-
-
-def _at(job: Row, at: int) -> Row:
-    return job | {"correct": next(point["correct"] for point in job["curve"] if point["round"] == at)}
 
 
 def by_band(rates_SP: np.ndarray, track: Track) -> dict[str, float]:
@@ -167,20 +162,18 @@ def collapsed(entry: Entry) -> list[Row]:
 
 
 def compared(family: Sequence[tuple[str, str, int]], entries: Mapping[str, Entry], track: Track) -> list[Row]:
-    """One row for (contestant, other, k), Holm's p over all of them. Of a single seed on both sides there is no spread
-    between seeds, and no row."""
+    """One row for (contestant, other, k), Holm's p over all of them; none of a single seed on both sides."""
     rows: list[Row] = []
     for name, other, k in family:
         above, below = entries[name].rates(track, k), entries[other].rates(track, k)
         if max(len(above), len(below)) < 2:
             continue
-        draws = two_level_draws(below, above, RESAMPLES, 0)
-        difference_P = above.mean(0) - below.mean(0)
+        draws, difference_P = two_level_draws(below, above, RESAMPLES, 0), above.mean(0) - below.mean(0)
         low, high = ends(difference_P, draws, 0.95, CHANGE)
-        sizes = {"difference": float(difference_P.mean()), "low": low, "high": high}
-        seeds = [len(above), len(below)]
-        p = two_sided_p(draws, below.shape[1])
-        rows.append({"contestant": name, "other": other, "metric": f"pass@{k}", **sizes, "p": p, "seeds": seeds})
+        rows.append({
+            "contestant": name, "other": other, "metric": f"pass@{k}", "difference": float(difference_P.mean()),
+            "low": low, "high": high, "p": two_sided_p(draws, below.shape[1]), "seeds": [len(above), len(below)],
+        })  # fmt: skip
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = round(adjusted, 4)
         shows = row["p_holm"] < 0.05 and (row["low"] > 0 or row["high"] < 0)
@@ -193,13 +186,11 @@ def row_of(entry: Entry, track: Track) -> Row:
     known = contestants().get(entry.name)
     jobs = entry.jobs
     scores = {f"pass@{k}": score(entry.rates(track, k)) for k in track.ks}
-    spent = {
-        name: round(float(np.mean([job[name] for job in jobs])), 1)
-        for name in ("answers", "uncounted_answers", "samples", "tokens", "updates", "cpu_seconds")
-    }
-    kind = known.kind if known else "contestant"
-    # A reference is told what it had to measure, so the answers that it measured with are not counted against it.
-    counted = spent | ({"answers": spent["answers"] - spent["uncounted_answers"]} if kind == "reference" else {})
+    costs = ("answers", "uncounted_answers", "samples", "tokens", "updates", "cpu_seconds")
+    spent = {name: round(float(np.mean([job[name] for job in jobs])), 1) for name in costs}
+    kind, counted = known.kind if known else "contestant", dict(spent)
+    if kind == "reference":  # it is told what it had to measure, so these answers are not counted against it
+        counted["answers"] -= counted["uncounted_answers"]
     over = next((name for name in ("answers", "updates") if counted[name] > getattr(track, name) * (1 + EVEN)), None)
     reason = "" if over is None else f"took {counted[over]:,.0f} {over} of {getattr(track, over):,}"
     row = {
@@ -212,10 +203,9 @@ def row_of(entry: Entry, track: Track) -> Row:
         last = {band: sum(job["played"][band][-1] for job in jobs) for band in jobs[0]["played"]}
         row["played"] = {band: round(count / max(sum(last.values()), 1), 4) for band, count in last.items()}
     if "targets" in jobs[0]:
-        for_each = [(job["targets"]["correct"], job["targets"]["n"]) for job in jobs]
-        row["targets"] = {
-            f"pass@{k}": score(np.stack([pass_at_k_array(correct, n, k) for correct, n in for_each])) for k in track.ks
-        }
+        each = [job["targets"] for job in jobs]
+        rates = {k: np.stack([pass_at_k_array(one["correct"], one["n"], k) for one in each]) for k in track.ks}
+        row["targets"] = {f"pass@{k}": score(rates[k]) for k in track.ks}
     return row
 
 
@@ -243,11 +233,10 @@ def curve(jobs: Sequence[Row], track: Track) -> list[Row]:
         }
         for i, k in enumerate(track.ks):
             values = [float(np.mean([point["by_rung"][str(rung)][i] for rung in track.rungs])) for point in points]
-            interval = t_interval(values) if len(values) > 1 else None
-            here[f"pass@{k}"] = {
-                "value": round(float(np.mean(values)), 5),
-                **({"low": round(interval.low, 5), "high": round(interval.high, 5)} if interval else {}),
-            }
+            here[f"pass@{k}"] = {"value": round(float(np.mean(values)), 5)}
+            if len(values) > 1:
+                interval = t_interval(values)
+                here[f"pass@{k}"] |= {"low": round(interval.low, 5), "high": round(interval.high, 5)}
         here["by_rung"] = means([point["by_rung"] for point in points])
         averages.append(here)
     return averages
@@ -280,15 +269,9 @@ def as_text(result: Mapping[str, Any]) -> str:
         cells = []
         for k in ks:
             score, other = row["score"][k], against.get((row["contestant"], k))
-            cells.append(
-                f"{score['value']:.3f}" + (f" [{score['low']:.3f}, {score['high']:.3f}]" if "low" in score else "")
-            )
-            cells.append(
-                row["not_ranked"]
-                if other is None
-                else f"{other['difference']:+.3f} [{other['low']:+.3f}, {other['high']:+.3f}] "
-                f"({other['p_holm']:.4f}) {other['verdict']}"
-            )
+            ends = f" [{score['low']:.3f}, {score['high']:.3f}]" if "low" in score else ""
+            less = f"{_less(other)} ({other['p_holm']:.4f}) {other['verdict']}" if other else row["not_ranked"]
+            cells += [f"{score['value']:.3f}{ends}", less]
         spent = (f"{row[name]:.0f}" for name in ("updates", "cpu_seconds"))
         rows.append((row["contestant"], str(len(row["seeds"])), *cells, *spent))
     failed = [f"{one['contestant']} seed {one['seed']} failed: {one['said']}" for one in result["failed"]]
@@ -296,38 +279,31 @@ def as_text(result: Mapping[str, Any]) -> str:
     return "\n".join([f"Track {result['track']}", aligned(rows), *plane_text(result), *failed])
 
 
+def _less(pair: Mapping[str, Any]) -> str:
+    return f"{pair['difference']:+.3f} [{pair['low']:+.3f}, {pair['high']:+.3f}]"
+
+
 def plane_text(result: Mapping[str, Any]) -> Iterator[str]:
     """Tables of a track over a plane: scores and places at every point, by band at the last, comparisons."""
-    at = result.get("points", ())
-    if not at:
+    points, ks = result.get("points", ()), [f"pass@{k}" for k in result["facts"]["ks"]]
+    if not points:
         return
-    names = sorted(
-        at[-1]["rows"], key=lambda name: at[-1]["rows"][name]["place"][next(iter(at[-1]["rows"][name]["place"]))]
-    )
-    ks, heads = [*at[-1]["rows"][names[0]]["score"]], [f"{point['answers']:,}" for point in at]
+    last, heads = points[-1]["rows"], [f"{point['answers']:,}" for point in points]
+    names = sorted(last, key=lambda name: last[name]["place"][ks[0]])
     for k in ks:
         rows = [(k, *heads)]
         for name in names:
-            entries = [point["rows"][name] for point in at]
-            rows.append((name, *(f"{row['score'][k]['value']:.3f} ({row['place'][k]})" for row in entries)))
+            at = [point["rows"][name] for point in points]
+            rows.append((name, *(f"{row['score'][k]['value']:.3f} ({row['place'][k]})" for row in at)))
         yield f"\n{aligned(rows)}"
-    bands = [*at[-1]["rows"][names[0]]["by_band"][ks[0]]]
-    rows = [(f"{ks[0]} by band", *bands)]
-    rows += [(name, *(f"{at[-1]['rows'][name]['by_band'][ks[0]][band]:.3f}" for band in bands)) for name in names]
+    by_band = {name: last[name]["by_band"][ks[0]] for name in names}
+    rows = [(f"{ks[0]} by band", *by_band[names[0]])]
+    rows += [(name, *(f"{share:.3f}" for share in by_band[name].values())) for name in names]
     yield f"\n{aligned(rows)}"
-    if not at[-1]["pairs"]:  # of one seed each
+    if not points[-1]["pairs"]:  # of one seed each
         return
     rows = [("less another (p, Holm)", "metric", *heads)]
-    for i, pair in enumerate(at[-1]["pairs"]):
-        entries = [point["pairs"][i] for point in at]
-        cells = [
-            f"{one['difference']:+.3f} [{one['low']:+.3f}, {one['high']:+.3f}] ({one['p_holm']:.3f})"
-            for one in entries
-        ]
+    for i, pair in enumerate(points[-1]["pairs"]):
+        cells = [f"{_less(point['pairs'][i])} ({point['pairs'][i]['p_holm']:.3f})" for point in points]
         rows.append((f"{pair['contestant']} - {pair['other']}", pair["metric"], *cells))
     yield f"\n{aligned(rows)}"
-
-
-def text(result: Mapping[str, Any]) -> str:
-    """standings.json: track -> its standings, one row a line where that is readable."""
-    return json.dumps(result, indent=1, ensure_ascii=False) + "\n"

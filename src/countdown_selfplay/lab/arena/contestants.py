@@ -26,14 +26,8 @@ DEFAULT = ("plain", "random", "frozen", "placebo", "bandit", "oracle", "trained"
 _DATA = {"dataset_name", "dataset_train_split"}
 _MEASURED = {"domain", "domain_kwargs", "answers", "eval_preset", "demonstration_rungs", "format_probe"}
 MAY_SET = {f.name for of in (RoleFields, CurriculumFields) for f in fields(of)} - _MEASURED
-MAY_SET |= {
-    *_DATA,
-    "conjecturer_prompt",
-    "admit_unsolvable",
-    "reward_funcs",
-    "reward_weights",
-    "per_device_train_batch_size",
-}
+MAY_SET |= {*_DATA, "conjecturer_prompt", "admit_unsolvable", "reward_funcs", "reward_weights"}
+MAY_SET |= {"per_device_train_batch_size"}
 MAY_SET |= {"optim", "optim_args", "weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon"}
 MAY_SET |= {"lr_scheduler_type", "lr_scheduler_kwargs"}
 """Settings of a contestant besides those of its roles: proposer, rewards, and updates. All others, evaluation
@@ -66,26 +60,29 @@ class Contestant:
     says: str
     """One sentence."""
     on: Mapping[str, Mapping[str, Any] | str]
-    """Track -> its changes of the track's settings, or a sentence on why it does not play there."""
+    """Track -> its changes of the track's settings, or a sentence on why it does not play there; "" for all tracks."""
     against: Sequence[str] = CONTROLS
     """Those that it is compared with, beside the best control."""
 
     def plays(self, track: Track) -> bool:
         """Whether it has settings for the track."""
-        return not isinstance(self.own(track, ""), str)
+        return not isinstance(self.own(track), str)
 
-    def own(self, track: Track, otherwise: str) -> Mapping[str, Any] | str:
-        """Return its changes on the track, listed under the name of that track or of the track whose contestants play
-        there."""
-        return self.on.get(track.name) or self.on.get(track.settings_of, otherwise)
+    def own(self, track: Track) -> Mapping[str, Any] | str:
+        """Return its changes on the track, listed under its name or its `contestants`, or why it does not play."""
+        listed = self.on.get(track.name) or self.on.get(track.contestants or track.name)
+        return self.on.get("", "no settings") if listed is None else listed
+
+    def changes(self, track: Track) -> dict[str, Any]:
+        """Return its changes on the track, {} if it does not play there."""
+        return dict(own) if isinstance(own := self.own(track), Mapping) else {}
 
     def settings(self, track: Track) -> dict[str, Any]:
         """Return all settings of a run on the track. Raises ConfigError for a contestant that does not play there, and
         for one that changes a `fixed` setting or one that is not its own choice (`may_set`)."""
         from ...config import JointSelfPlayConfig  # loads TRL
 
-        changes = self.own(track, f"{self.name} has no settings for it")
-        if isinstance(changes, str):
+        if isinstance(changes := self.own(track), str):
             raise ConfigError(f"{self.name} does not play on the track {track.name}: {changes}.")
         usual = over(recipe_settings(track.recipe), track.settings)
         defaults = {f.name: f.default for f in fields(JointSelfPlayConfig)}
@@ -101,16 +98,9 @@ class Contestant:
             if fixed not in track.fixed and not may_set(name, track) and value != known.get(name):
                 raise ConfigError(
                     f"{self.name} sets `{name}` ({value}), which is for the arena to set: a contestant says who "
-                    "proposes what, how that is paid and how its roles learn; start, problems, rounds and measuring "
-                    "are those of the track, and seeds those of --seeds. Leave it out, or write a track with it."
+                    "proposes what, how that is paid and how its roles learn. Leave it out, or write a track with it."
                 )
         return over(over(usual, changes), track.fixed)
-
-
-def changes_of(one: Contestant, track: Track) -> dict[str, Any]:
-    """The contestant's own settings on the track."""
-    changes = one.own(track, "")
-    return dict(changes) if isinstance(changes, Mapping) else {}
 
 
 def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,18 +137,7 @@ def entrant(word: str) -> Contestant:
     else:
         held = recipe_settings(source)
         settings = {one: value for one, value in held.items() if one not in _OF_A_RUN}
-    return Contestant(name, name, source, "contestant", f"A contestant of your own, {source}.", _Everywhere(settings))
-
-
-class _Everywhere(dict[str, Any]):
-    """The same settings on every track."""
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        super().__init__()
-        self.settings = settings
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self.settings
+    return Contestant(name, name, source, "contestant", f"A contestant of your own, {source}.", {"": settings})
 
 
 def table(names: Sequence[str], tracks: Sequence[Track]) -> list[list[str]]:
@@ -166,6 +145,6 @@ def table(names: Sequence[str], tracks: Sequence[Track]) -> list[list[str]]:
     rows = [["contestant", "kind", *(track.name for track in tracks)]]
     for name in names:
         one = contestants()[name]
-        cells = [one.own(track, "no settings") for track in tracks]
+        cells = [one.own(track) for track in tracks]
         rows.append([name, one.kind, *("yes" if isinstance(cell, dict) else f"no: {cell}" for cell in cells)])
     return rows

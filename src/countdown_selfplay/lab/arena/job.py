@@ -5,7 +5,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from ...random_state import seed_from
 from ...statistics.pass_at_k import pass_at_k
 from ...training.run import quiet_loading
 from ...training.trainer import JointConjecturerProverTrainer
-from .contestants import Contestant, changes_of
+from .contestants import Contestant
 from .leaderboard import arrived
 from .schedule import Part
 from .sets import task, withheld
@@ -34,7 +34,6 @@ Options = Callable[[Path], tuple[Any, JointSelfPlayConfig, dict[str, Any]]]
 
 QUIET = {"report_to": "none", "disable_tqdm": True, "eval_strategy": "no", "guard": False, "save_total_limit": 1}
 MEASURED_ON = {"": "held_out", "tuning": "tuning", "leaderboard": "withheld"}
-SETTINGS, WATCHED = "settings.yaml", "watched.json"
 CURVE_SAMPLES, BINS = 16, 12
 HEALTH = {
     "solve rate": "round/solve_rate_mean", "admitted": "conjecturer/admitted_rate",
@@ -47,8 +46,7 @@ HEALTH = {
 def settings_of(
     track: Track, contestant: Contestant, seed: int, folder: Path, length: Track | Goal | None = None
 ) -> dict[str, Any]:
-    """All settings of the job, as a config file of `joint` has them. length: the rounds, and those between two
-    checkpoints, if they are not the track's."""
+    """All settings of the job, as a config file of `joint`. length: rounds, and those between checkpoints."""
     length, settings = length or track, contestant.settings(track) | QUIET
     settings |= {"max_steps": length.rounds, "seed": seed}
     settings |= {"output_dir": str(folder), "save_strategy": "steps", "save_steps": length.every}
@@ -60,51 +58,39 @@ def settings_of(
     return settings
 
 
-@dataclass(eq=False)
-class Job:
-    """folder: where its run lies until it is finished; it goes on from there after an interruption."""
-
-    track: Track
-    contestant: Contestant
-    seed: int
-    folder: Path
-    options: Options
-    part: Part = ""
-
-    def play(self) -> dict[str, Any]:
-        """Train, measure, and return the contents of the job's file."""
-        quiet_loading()
-        goal = self.track.goal if self.part == "leaderboard" else None
-        settings = settings_of(self.track, self.contestant, self.seed, self.folder, goal)
-        file = self.folder / SETTINGS
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, yaml.safe_dump(settings, sort_keys=False))
-        script, config, arguments = self.options(file)
-        domain = domain_from(config)
-        sets = {name: self.track.problems(name, domain) for name in self.track.sets}
-        if goal is not None:
-            sets["withheld"] = withheld(self.track, domain, goal.rung, goal.problems, self.seed)
-        kept = [domain.prove_row(problem) for problems in sets.values() for problem in problems]
-        data = data_sets(script, domain) | {"eval_dataset": Dataset.from_list(kept)}
-        if self.track.task and data["train_dataset"] is None:
-            held_out = frozenset(domain.key(problem) for problems in sets.values() for problem in problems)
-            rows = [domain.prove_row(problem) for problem in task(self.track, domain, self.seed, held_out)]
-            data["train_dataset"] = Dataset.from_list(rows)
-        watched = self.folder / WATCHED
-        watch = Watch(self.track, watched) if goal is None else Climb(self.track, watched, goal, self.seed)
-        callbacks = [*arguments.pop("callbacks", []), watch]
-        trainer = JointConjecturerProverTrainer(args=config, domain=domain, callbacks=callbacks, **data, **arguments)
-        checkpoint, on = trainer.store.resolve("auto"), MEASURED_ON[self.part]
-        watch.begin(trainer, sets[on], checkpoint is not None)
-        if not watch.arrived:
-            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-        result = {"track": self.track.name, "contestant": self.contestant.name, "seed": self.seed}
-        result |= {"measured_on": on, **watch.ended()}
-        if self.track.targets is not None and goal is None:
-            targets = measured(trainer, self.track.problems("targets", domain), self.track.samples, "targets")
-            result["targets"] = {"correct": targets.correct, "n": targets.n}
-        result |= {"changes": changes_of(self.contestant, self.track), "facts": self.track.facts, "machine": machine()}
-        return result
+def play(
+    track: Track, contestant: Contestant, seed: int, folder: Path, options: Options, part: Part = ""
+) -> dict[str, Any]:
+    """Train, measure, and return the contents of the job's file. folder: where its run lies until it is finished; it
+    goes on from there after an interruption."""
+    quiet_loading()
+    goal = track.goal if part == "leaderboard" else None
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "settings.yaml"
+    write_atomically(file, yaml.safe_dump(settings_of(track, contestant, seed, folder, goal), sort_keys=False))
+    script, config, arguments = options(file)
+    domain = domain_from(config)
+    sets = {name: track.problems(name, domain) for name in track.sets}
+    if goal is not None:
+        sets["withheld"] = withheld(track, domain, goal.rung, goal.problems, seed)
+    kept = [problem for problems in sets.values() for problem in problems]
+    data = data_sets(script, domain) | {"eval_dataset": Dataset.from_list(list(map(domain.prove_row, kept)))}
+    if track.task and data["train_dataset"] is None:
+        tasks = task(track, domain, seed, frozenset(map(domain.key, kept)))
+        data["train_dataset"] = Dataset.from_list(list(map(domain.prove_row, tasks)))
+    watched = folder / "watched.json"
+    watch = Watch(track, watched) if goal is None else Climb(track, watched, goal, seed)
+    callbacks = [*arguments.pop("callbacks", []), watch]
+    trainer = JointConjecturerProverTrainer(args=config, domain=domain, callbacks=callbacks, **data, **arguments)
+    checkpoint, on = trainer.store.resolve("auto"), MEASURED_ON[part]
+    watch.begin(trainer, sets[on], checkpoint is not None)
+    if not watch.arrived:
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    result = {"track": track.name, "contestant": contestant.name, "seed": seed, "measured_on": on, **watch.ended()}
+    if track.targets is not None and goal is None:
+        targets = measured(trainer, track.problems("targets", domain), track.samples, "targets")
+        result["targets"] = {"correct": targets.correct, "n": targets.n}
+    return result | {"changes": contestant.changes(track), "facts": track.facts, "machine": machine()}
 
 
 class Watch(TrainerCallback):
@@ -146,8 +132,7 @@ class Watch(TrainerCallback):
     def rates(self) -> dict[str, Any]:
         first, each = len(self.held_out) // len(self.track.measured), self.track.curve_each
         few = [problem for i, problem in enumerate(self.held_out) if i % first < each]
-        answers = measured(self.trainer, few, CURVE_SAMPLES, "curve")
-        return self.seen(answers)
+        return self.seen(measured(self.trainer, few, CURVE_SAMPLES, "curve"))
 
     def seen(self, answers: Any) -> dict[str, Any]:
         """Of a point: rates by rung, and over a plane the right answers to each problem, by which it is ranked."""
@@ -165,6 +150,11 @@ class Watch(TrainerCallback):
         rows = [row for row in self.trainer.state.log_history if "round/generations" in row]
         end = {"round": len(rows), "answers": answers_of(self.trainer), "cpu_seconds": round(spent, 1)}
         probed = sum(row.get("proposer/probe_answers", 0) for row in rows)
+        played = {  # over a plane, of each value of the second axis
+            str(value): counted(rows, f"round/{axis}_{value}_played")
+            for axis, values in self.track.bands.items()
+            for value in values
+        }
         return {
             "correct": answers.correct, "n": answers.n, "reasons": dict(answers.reasons),
             "curve": [*self.points, {**end, **self.seen(answers)}], "rounds": len(rows),
@@ -172,25 +162,13 @@ class Watch(TrainerCallback):
             "samples": sum(counts.samples.values()), "tokens": sum(counts.tokens.values()),
             "updates": int(sum(row.get("prover/steps", 0) for row in rows)), "cpu_seconds": end["cpu_seconds"],
             "proposed": per_rung(rows, "proposed") or per_rung(rows, "played"),
-            **self.played(rows),
+            **({"played": played} if played else {}),
             "health": {name: binned(rows, key) for name, key in HEALTH.items() if any(key in row for row in rows)},
         }  # fmt: skip
 
-    def played(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Over a plane the problems of each value of the second axis in each bin."""
-        counts = {
-            str(value): [
-                int(sum(row.get(f"round/{axis}_{value}_played", 0) for row in bin_rows)) for bin_rows in _bins(rows)
-            ]
-            for axis, values in self.track.bands.items()
-            for value in values
-        }
-        return {"played": counts} if counts else {}
-
 
 class Climb(Watch):
-    """Of the leaderboard: measures on withheld problems, and ends the run at the first point that has the goal's
-    rate."""
+    """Of the leaderboard: measures on withheld problems, and ends the run at the first point that has the rate."""
 
     def __init__(self, track: Track, file: Path, goal: Goal, seed: int) -> None:
         super().__init__(track, file)
@@ -248,18 +226,20 @@ def _bins(rows: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]
 def binned(rows: Sequence[Mapping[str, Any]], key: str) -> list[float | None]:
     """The mean of a metric in each bin; None where no round of it has one."""
     values = [[row[key] for row in bin_rows if key in row] for bin_rows in _bins(rows)]
-    return [round(sum(bin_rows) / len(bin_rows), 4) if bin_rows else None for bin_rows in values]
+    return [round(sum(bin_values) / len(bin_values), 4) if bin_values else None for bin_values in values]
 
 
 def per_rung(rows: Sequence[Mapping[str, Any]], what: str) -> dict[str, list[int]]:
     """Rung -> its problems in each bin; rungs without one are left out."""
     start, end = "round/rung_", f"_{what}"
-    names = sorted({key for row in rows for key in row if key.startswith(start) and key.endswith(end)})
-    counts = {
-        name[len(start) : -len(end)]: [int(sum(r.get(name, 0) for r in bin_rows)) for bin_rows in _bins(rows)]
-        for name in names
-    }
-    return {rung: counts[rung] for rung in sorted(counts, key=int) if any(counts[rung])}
+    names = {key for row in rows for key in row if key.startswith(start) and key.endswith(end)}
+    counts = {int(name[len(start) : -len(end)]): counted(rows, name) for name in names}
+    return {str(rung): counts[rung] for rung in sorted(counts) if any(counts[rung])}
+
+
+def counted(rows: Sequence[Mapping[str, Any]], key: str) -> list[int]:
+    """The sum of a metric in each bin."""
+    return [int(sum(row.get(key, 0) for row in bin_rows)) for bin_rows in _bins(rows)]
 
 
 def machine() -> dict[str, Any]:

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -82,11 +83,11 @@ class Schedule:
         for job in self.jobs:  # the run of a job that ended between writing its file and removing its folder
             if self.place.file(*job.names).exists():
                 shutil.rmtree(self.place.run(*job.names), ignore_errors=True)
-        waiting, lock = iter(self.open()), threading.Lock()
-        total, began = len(self.open()), time.perf_counter()
+        todo = self.open()
+        waiting, lock, total, began = iter(todo), threading.Lock(), len(todo), time.perf_counter()
         if total:
             self.say(f"{total} of {len(self.jobs)} jobs to play, {self.workers} at a time")
-        numbers: Iterator[int] = iter(range(1, total + 1))
+        numbers = count(1)
 
         def work(_: int) -> None:
             while not self.stopped:
@@ -96,11 +97,8 @@ class Schedule:
                     return
                 outcome = self._one(job)
                 with lock:
-                    if outcome:
-                        minutes = (time.perf_counter() - began) / 60
-                        self.say(
-                            f"[{next(numbers)}/{total}, {minutes:.0f} min] {' '.join(map(str, job.names))}: {outcome}"
-                        )
+                    at = f"[{next(numbers)}/{total}, {(time.perf_counter() - began) / 60:.0f} min]"
+                    self.say(f"{at} {' '.join(map(str, job.names))}: {outcome}")
 
         with ThreadPoolExecutor(self.workers) as pool:
             try:
@@ -112,9 +110,8 @@ class Schedule:
                 raise
 
     def _one(self, job: Asked) -> str:
-        """Run a job in a process; return its line of the log, empty if another process has it."""
-        names = job.names
-        run = self.place.run(*names)
+        """Run a job in a process; return its line of the log."""
+        run = self.place.run(*job.names)
         run.parent.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(run.with_suffix(".lock"), timeout=0):
@@ -156,8 +153,7 @@ def summary(result: dict[str, Any]) -> str:
         end, arrived = result["points"][-1], result["arrived"]
         said = "not reached" if arrived is None else f"{arrived['answers']:,.0f} answers"
         return f"{said}, pass@1 {end['rate']:.3f} after {end['answers']:,} answers, {end['cpu_seconds']:.0f} CPU s"
-    scored = result["facts"]["rungs"]
-    end = result["curve"][-1]["by_rung"]
-    rates = [sum(end[str(rung)][i] for rung in scored) / len(scored) for i in range(len(result["facts"]["ks"]))]
-    words = ", ".join(f"pass@{k} {rate:.3f}" for k, rate in zip(result["facts"]["ks"], rates, strict=True))
-    return f"{words}, {result['updates']} updates, {result['cpu_seconds']:.0f} CPU s"
+    scored, end, words = result["facts"]["rungs"], result["curve"][-1]["by_rung"], ""
+    for i, k in enumerate(result["facts"]["ks"]):
+        words += f"pass@{k} {sum(end[str(rung)][i] for rung in scored) / len(scored):.3f}, "
+    return f"{words}{result['updates']} updates, {result['cpu_seconds']:.0f} CPU s"

@@ -18,6 +18,9 @@ from .tracks import Track
 
 WITHHELD = 4096
 """Problems of a rung, beyond the held-out ones, that withheld problems are drawn from."""
+DOMAIN = {"operands", "number_low", "number_high", "target_low", "target_high", "value_high", "domain"}
+DOMAIN |= {"domain_kwargs", "answers", "prover_prompt", "conjecturer_prompt", "use_all", "answer_rule"}
+"""Settings that a domain is made of."""
 
 
 def domain_of(track: Track) -> Any:
@@ -27,20 +30,6 @@ def domain_of(track: Track) -> Any:
     fields = recipe_fields(track.recipe, kept, JointSelfPlayConfig)
     wanted = {name: value for name, value in fields.items() if name in DOMAIN}
     return domain_from(JointSelfPlayConfig(output_dir="unused", report_to="none", bf16=False, **wanted))
-
-
-RANGES = ("operands", "number_low", "number_high", "target_low", "target_high", "value_high")
-DOMAIN = {
-    *RANGES,
-    "domain",
-    "domain_kwargs",
-    "answers",
-    "prover_prompt",
-    "conjecturer_prompt",
-    "use_all",
-    "answer_rule",
-}
-"""Settings that a domain is made of."""
 
 
 def text_of(track: Track, name: str) -> str:
@@ -53,30 +42,18 @@ def text_of(track: Track, name: str) -> str:
 
 def problems_of(track: Track, name: str, domain: Any) -> list[Any]:
     """Rung by rung. None of the tuning problems is a held-out one."""
-    asked = track.sets[name]
-    if name == "held_out":
-        made = [_each(track, domain, asked.each, partial(_held_out, domain, rung)) for rung in track.measured]
-    else:
+    asked, problems = track.sets[name], list[Any]()
+    draw: Callable[..., list[Any]] = domain.held_out_of_rung
+    if name != "held_out":
         held_out = frozenset(domain.key(problem) for problem in problems_of(track, "held_out", domain))
-        draws = [partial(_random, domain, rung, asked.seed, held_out) for rung in track.measured]
-        made = [_each(track, domain, asked.each, draw) for draw in draws]
-    return [problem for own in made for problem in own]
-
-
-def _held_out(domain: Any, rung: int, n: int) -> list[Any]:
-    return list(domain.held_out_of_rung(n, rung))
-
-
-def _random(domain: Any, rung: int, seed: int, held_out: frozenset[str], n: int) -> list[Any]:
-    return list(domain.random_of_rung(n, rung, seed, held_out))
-
-
-def _each(track: Track, domain: Any, n: int, draw: Callable[[int], list[Any]]) -> list[Any]:
-    """`n` problems of a rung; over a plane as many of each cell."""
-    for axis, values in track.bands.items():
-        own = of_axis(domain, draw, axis, dict.fromkeys(values, n // len(values)))
-        return [problem for value in values for problem in own[value]]
-    return draw(n)
+        draw = partial(domain.random_of_rung, seed=asked.seed, exclude=held_out)
+    for rung in track.measured:
+        if not track.bands:
+            problems += draw(asked.each, rung=rung)
+        for axis, values in track.bands.items():  # as many of each cell
+            own = of_axis(domain, partial(draw, rung=rung), axis, dict.fromkeys(values, asked.each // len(values)))
+            problems += [problem for value in values for problem in own[value]]
+    return problems
 
 
 def task(track: Track, domain: Any, seed: int, held_out: frozenset[str]) -> list[Any]:
@@ -92,15 +69,12 @@ def withheld(track: Track, domain: Any, rung: int, n: int, seed: int) -> list[An
 
 
 def candidates(track: Track, domain: Any) -> list[dict[str, Any]]:
-    """Countdown in moves: planted problems of the scored rungs on the training side, each with the moves that solve
-    it, as many as are asked for."""
+    """Countdown in moves: planted training problems of the scored rungs, each with the moves that solve it."""
     assert track.targets is not None
     found: dict[str, dict[str, Any]] = {}
     for rung in track.rungs:
-        draws, wanted = (
-            derivations(rung, domain.spec, f"targets {track.targets.seed}"),
-            len(found) + track.targets.each,
-        )
+        draws = derivations(rung, domain.spec, f"targets {track.targets.seed}")
+        wanted = len(found) + track.targets.each
         while len(found) < wanted:
             one = next(draws)
             if one is not None and not heldout_key(one[0].key):

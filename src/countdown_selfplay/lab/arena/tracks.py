@@ -99,62 +99,31 @@ class Track:
     """That of its leaderboard, if it has one. It is no part of `facts`: no other job is played by it."""
     folder: Path = field(default=FOLDER, compare=False)
 
-    @property
-    def settings_of(self) -> str:
-        """The track under whose name the contestants have their settings."""
-        return self.contestants or self.name
-
     @cached_property
     def facts(self) -> dict[str, Any]:
         """Everything that two comparable jobs have in common, as plain data."""
-        settings = dataclasses.asdict(self)
-        unset = (name for name in ("bands", "task") if not settings[name])
-        for name in ("folder", "title", "question", "contestants", "goal", *unset):
-            del settings[name]
+        left_out = {"folder", "title", "question", "contestants", "goal"}
+        left_out |= {name for name in ("bands", "task") if not vars(self)[name]}
+        settings = {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
         plain: dict[str, Any] = json.loads(json.dumps(settings))
         return plain
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of a set ("tuning", "held_out", "withheld", "targets"), rung by rung, checked against its sum."""
-        known = dict(self.sets) | ({"targets": self.targets} if self.targets else {})
-        path, asked = self.folder / known[name].file, known[name]
-        try:
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
+        asked = self.targets if name == "targets" else self.sets[name]
+        assert asked is not None
+        path = self.folder / asked.file
+        rows = [row for _, row in json_lines(path)]
+        if sha256(path.read_bytes()).hexdigest() != asked.sha256:
             raise DataError(
-                f"{path}, the set '{name}' of track {self.name}, cannot be read: {error.strerror}."
-            ) from None
-        if sha256(text.encode()).hexdigest() != asked.sha256:
-            raise DataError(
-                f"{path}, the set '{name}' of track {self.name}, has changed: {_difference(self, name, text)}; "
-                "results on other problems cannot be compared. Put the file back as it was released, or give the "
+                f"{path}, the set '{name}' of track {self.name}, has changed (not {asked.sha256[:12]}); results "
+                "on other problems cannot be compared. Put the file back as it was released, or give the "
                 "track another name."
             )
-        return [row for _, row in json_lines(path)]
+        return rows
 
     def problems(self, name: str, domain: Any) -> list[Any]:
         return [domain.problem(row, index) for index, row in enumerate(self.rows(name))]
-
-
-def _difference(track: Track, name: str, text: str) -> str:
-    """Where a set's file leaves the one that its seed makes."""
-    from .sets import text_of  # loads torch
-
-    lines = text.splitlines()
-    made = text_of(track, name).splitlines()
-    if name == "targets":  # some of the candidates that their seed makes
-        strange = [line for line in lines if line not in set(made)]
-        return (
-            f"{strange[0][:120]} is none of its candidates"
-            if strange
-            else f"it has {len(lines)} problems, or another order"
-        )
-    for number, (was, now) in enumerate(zip(made, lines, strict=False), 1):
-        if was != now:
-            return f"line {number} was {was[:120]} and is {now[:120]}"
-    if len(made) != len(lines):
-        return f"it had {len(made)} problems and has {len(lines)}"
-    return "its problems are the same and its bytes are not (line ends, or blanks)"
 
 
 def tracks(folder: Path = FOLDER) -> Registry[Path]:
@@ -181,6 +150,5 @@ def load_track(name: str) -> Track:
             settings["goal"] = Goal(**settings["goal"])
         return Track(name=path.stem, folder=path.parent, **settings)
     except (KeyError, TypeError) as error:
-        raise ConfigError(
-            f"The track {path} is not complete: {error}; take {FOLDER / 'ladder.yaml'} for a pattern."
-        ) from None
+        pattern = FOLDER / "ladder.yaml"
+        raise ConfigError(f"The track {path} is not complete: {error}; take {pattern} for a pattern.") from None

@@ -91,10 +91,8 @@ def play(
 
     for one in entrants:  # before anything is played
         playing = [track for track in asked if one.plays(track)]
-        for track in playing:
+        for track in playing or (asked[:1] if options.contestants else ()):
             one.settings(track)
-        if options.contestants and not playing:
-            one.settings(asked[0])
     jobs = [
         Asked(name, word, seed)
         for seed in dict.fromkeys(options.seeds)
@@ -133,7 +131,7 @@ def show(options: argparse.Namespace, asked: Sequence[Track]) -> int:
     }
     for name in shown:
         print(board.as_text(found[name]) if name in found else f"{name}: no job is finished.")
-    write_atomically(options.output / "standings.json", board.text(found))
+    write_atomically(options.output / "standings.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     print(f"Written: {options.output / 'standings.json'}")
     return 0
 
@@ -141,8 +139,7 @@ def show(options: argparse.Namespace, asked: Sequence[Track]) -> int:
 def on_the_leaderboard(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Submit a contestant or replay one, and print the leaderboard."""
     from ...evaluation.terminal import aligned
-    from ..arena.leaderboard import read_rows, table
-    from ..arena.submission import FOLDER, Submissions
+    from ..arena.leaderboard import FOLDER, Submissions, read_rows, table
     from ..arena.tracks import load_track
 
     if options.contestants or options.full or options.seeds != SEEDS or len(options.tracks) > 1:
@@ -169,15 +166,8 @@ def print_list(known: Sequence[Track]) -> int:
     from ...evaluation.terminal import aligned
     from ..arena.contestants import contestants, table
 
-    print(
-        aligned(
-            [
-                ("track", "rounds", "answers", "asks"),
-                *((t.name, str(t.rounds), f"{t.answers:,}", t.question) for t in known),
-            ]
-        )
-    )
-    print()
+    asks = [(t.name, str(t.rounds), f"{t.answers:,}", t.question) for t in known]
+    print(aligned([("track", "rounds", "answers", "asks"), *asks]), end="\n\n")
     rows = table([*contestants()], known)
     reasons = [*dict.fromkeys(cell for row in rows for cell in row if cell.startswith("no: "))]
     print(aligned([tuple(f"no ({reasons.index(c) + 1})" if c in reasons else c for c in row) for row in rows]))
@@ -190,8 +180,7 @@ def print_settings(word: str, track: Track) -> int:
     import yaml
 
     one = named(word)
-    settings = one.settings(track)
-    settings |= {"max_steps": track.rounds}
+    settings = one.settings(track) | {"max_steps": track.rounds}
     print(f"# {one.title} on the track {track.name}: {one.says}")
     print(yaml.safe_dump(settings, sort_keys=False), end="")
     return 0
@@ -202,8 +191,8 @@ def play_job(options: argparse.Namespace) -> int:
     if options.attached:
         threading.Thread(target=end_with_stdin, daemon=True).start()
     from ...data.run_files import write_atomically
+    from ..arena import job
     from ..arena.contestants import entrant
-    from ..arena.job import Job
     from ..arena.schedule import Asked, Part, Place
     from ..arena.tracks import load_track
 
@@ -214,12 +203,11 @@ def play_job(options: argparse.Namespace) -> int:
         raise ConfigError(f"`--job`: {error}.") from None
     part: Part = "tuning" if options.tuning else "leaderboard" if options.leaderboard else ""
     place, names = Place(options.output, part), Asked(track, contestant, seed).names
-    job = Job(load_track(track), entrant(contestant), names[2], place.run(*names), settings_from, part)
-    found = job.play()
-    file = place.file(*names)
+    folder, file = place.run(*names), place.file(*names)
+    found = job.play(load_track(track), entrant(contestant), seed, folder, settings_from, part)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, json.dumps(found, separators=(",", ":")) + "\n")
-    shutil.rmtree(job.folder)  # not before the file is there
+    shutil.rmtree(folder)  # not before the file is there
     return 0
 
 
@@ -241,27 +229,23 @@ def settings_from(file: Path) -> tuple[Any, Any, dict[str, Any]]:
 def parse(argv: list[str]) -> argparse.Namespace:
     """The command line, parsed."""
     parser = parser_of("arena", EPILOG)
-    parser.add_argument(
-        "--tracks", nargs="+", default=["ladder"], metavar="TRACK", help="names of --list, or YAML files (ladder)"
-    )
-    parser.add_argument("--contestants", nargs="+", metavar="NAME", help="see below (seven of --list)")
-    parser.add_argument("--full", action="store_true", help="all contestants of --list that play on the tracks")
-    parser.add_argument(
-        "--seeds", nargs="+", type=seed_number, default=SEEDS, metavar="N", help="of training (1 2 3 4 5)"
-    )
-    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1, help="jobs at a time (the cores)")
-    parser.add_argument("--output", type=Path, default=Path("runs/arena"), metavar="FOLDER", help="(runs/arena)")
-    parser.add_argument("--again", action="store_true", help="play jobs that failed once more")
+    add, tracks = parser.add_argument, "names of --list, or YAML files (ladder)"
+    add("--tracks", nargs="+", default=["ladder"], metavar="TRACK", help=tracks)
+    add("--contestants", nargs="+", metavar="NAME", help="see below (seven of --list)")
+    add("--full", action="store_true", help="all contestants of --list that play on the tracks")
+    add("--seeds", nargs="+", type=seed_number, default=SEEDS, metavar="N", help="of training (1 2 3 4 5)")
+    add("--workers", type=positive, default=os.cpu_count() or 1, help="jobs at a time (the cores)")
+    add("--output", type=Path, default=Path("runs/arena"), metavar="FOLDER", help="(runs/arena)")
+    add("--again", action="store_true", help="play jobs that failed once more")
     other = parser.add_mutually_exclusive_group()
     other.add_argument("--table", action="store_true", help="play nothing: the tables and standings.json again")
-    other.add_argument(
-        "--tuning", action="store_true", help="measure on the tuning problems; such jobs are in no table"
-    )
+    tuning = "measure on the tuning problems; such jobs are in no table"
+    other.add_argument("--tuning", action="store_true", help=tuning)
     other.add_argument("--list", action="store_true", help="print the tracks, and who plays where")
     other.add_argument("--print", metavar="NAME", help="print all settings of a contestant on the first track")
     other.add_argument("--submit", metavar="NAME", help="play a contestant for the leaderboard and write its row")
     other.add_argument("--verify", metavar="NAME", help="replay a row with other seeds; 1 if it differs")
     other.add_argument("--leaderboard", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--job", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--attached", action="store_true", help=argparse.SUPPRESS)
+    add("--job", nargs=3, help=argparse.SUPPRESS)
+    add("--attached", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(argv)

@@ -51,7 +51,9 @@ def main(argv: list[str]) -> int:
         )
     from ...evaluation.model import load_model, place_of
 
-    asks = [] if options.role == "prover" else list(asks_of(domain, problem, proposer_of(options.model)))[: options.n]
+    run = find_run(options.model)
+    proposer = None if run is None else json_file(run, config=dict)["config"].get("proposer")
+    asks = [] if options.role == "prover" else list(asks_of(domain, problem, proposer))[: options.n]
     rows = [domain.propose_row(**ask) for ask in asks] if problem is None or asks else [domain.prove_row(problem)]
     prompts, given = [row["prompt"] for row in rows], setting.sampling["chat_template_kwargs"]
     model, tokenizer = load_model(options.model, place_of(options.device), prompts, given)
@@ -59,7 +61,7 @@ def main(argv: list[str]) -> int:
     if options.role == "prover":
         lines = answers(model, tokenizer, domain, problem, options, sampling)
     else:
-        lines = proposals(model, tokenizer, domain, asks, prompts, options.n, sampling)
+        lines = [proposals(model, tokenizer, domain, asks, prompts, options.n, sampling)]
     print("\n".join(lines))
     print(f"\n{options.role} of {options.model}; setting of {setting.source}; temperature "
           f"{sampling['temperature']:g}, seed {options.seed}")  # fmt: skip
@@ -72,9 +74,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add_options(parser, "model", role="what to ask it as (default: as its folder says, or prover)")
     parser.add_argument("--target", metavar="T", help="the integer to reach")
     parser.add_argument("-n", type=positive, default=4, metavar="N", help="answers or proposals (default: 4)")
-    parser.add_argument(
-        "--answers", choices=("whole", "moves"), default="whole", help="moves: a line for each move (default: whole)"
-    )
+    moves = "moves: a line for each move (default: whole)"
+    parser.add_argument("--answers", choices=("whole", "moves"), default="whole", help=moves)
     add_options(parser, "device", temperature="0 is greedy (default: the run's)", seed="of the sampling (default: 0)")
     options = parser.parse_args(argv)
     options.domain = options.domain_kwargs = options.eval_preset = None
@@ -92,20 +93,18 @@ def check_model(name: str) -> None:
     if not folder.is_dir():
         known = ", ".join(EMBEDDED)
         raise ConfigError(f"There is no folder '{name}'; pass the folder of a model, a hub id, or one of {known}.")
-    if models_in(folder, ""):
+    own, inside, saved = (  # folders with weights of Transformers or PEFT
+        sorted({path.parent for kind in ("config", "adapter_config") for path in folder.glob(f"{below}{kind}.json")})
+        for below in ("", "*/", "checkpoint-*/*/")
+    )
+    if own:
         return
-    if inside := models_in(folder, "*/"):
+    if inside:
         raise ConfigError(f"'{name}' holds no model itself; pass one of those in it: {', '.join(map(str, inside))}.")
-    if saved := models_in(folder, "checkpoint-*/*/"):
+    if saved:
         newest = max(saved, key=lambda place: step_of(place.parent))
         raise ConfigError(f"The run in '{name}' is not finished and has exported no model; its newest is '{newest}'.")
     raise ConfigError(f"'{name}' holds no model (no config.json or adapter_config.json); pass the folder of one.")
-
-
-def models_in(folder: Path, below: str) -> list[Path]:
-    """Return the folders with weights of Transformers or PEFT, up to a depth below `folder`."""
-    folders = [path.parent for kind in ("config", "adapter_config") for path in folder.glob(f"{below}{kind}.json")]
-    return sorted(set(folders))
 
 
 def asked_problem(options: argparse.Namespace, domain: CountdownDomain) -> Problem | None:
@@ -118,8 +117,7 @@ def asked_problem(options: argparse.Namespace, domain: CountdownDomain) -> Probl
         lacks = "--target" if options.numbers else "numbers"
         raise ConfigError(f"The problem has no {lacks}; give both, such as 3 5 7 --target 22.")
     problem = problem_of(options.numbers, options.target)
-    outside = domain.outside(problem)
-    if outside is not None:
+    if (outside := domain.outside(problem)) is not None:
         raise ConfigError(f"The problem is not one of those that '{options.model}' plays: {outside}; give another.")
     return problem
 
@@ -150,20 +148,14 @@ def answers(
 
 
 def proposals(
-    model: Any,
-    tokenizer: Any,
-    domain: CountdownDomain,
-    asks: Sequence[Any],
-    prompts: list[Any],
-    n: int,
-    sampling: dict,
-) -> list[str]:
+    model: Any, tokenizer: Any, domain: CountdownDomain, asks: Sequence[Any], prompts: list[Any], n: int, how: dict
+) -> str:
     """Return a table of `n` proposals with the reasons of the admission and the exact solver's result."""
     from ...curriculum.admission import examine
     from ...evaluation.sampling import sample_completions
 
     each = -(-n // len(asks))
-    drawn = sample_completions(model, tokenizer, prompts, each, **sampling)
+    drawn = sample_completions(model, tokenizer, prompts, each, **how)
     requests = [ask for column in zip(*([ask] * each for ask in asks), strict=True) for ask in column][:n]
     texts = [one.text for column in zip(*drawn, strict=True) for one in column][:n]
     rows: list[tuple[str, ...]] = [("", "proposal", "gate", "exact solver")]
@@ -171,7 +163,7 @@ def proposals(
         held_out = proposal.reason == "ok" and domain.is_held_out(proposal.problem)
         solver = "-" if proposal.problem is None else word_of(proposal.problem, domain)
         rows.append((str(i), one_line(text), "held_out" if held_out else proposal.reason, solver))
-    return [aligned(rows)]
+    return aligned(rows)
 
 
 def asks_of(domain: CountdownDomain, problem: Problem | None, proposer: str | None) -> Sequence[Mapping[str, Any]]:
@@ -180,25 +172,17 @@ def asks_of(domain: CountdownDomain, problem: Problem | None, proposer: str | No
         raise ConfigError("This conjecturer varies solved problems; give one, such as 3 5 7 --target 22.")
     if problem is None:
         return [{"target": None}] if proposer == "targets" else domain.asks
-    if proposer == "stp":
-        solution = solve(problem, domain.rules)
-        if solution is None:
-            raise ConfigError(
-                f"This conjecturer varies solved problems, and {problem.key} has no solution; give another."
-            )
-        return [{"variant_of": problem, "solution": solution}]
-    if proposer != "targets":
+    if proposer == "targets":
+        return [{"target": problem}]
+    if proposer != "stp":
         raise ConfigError(
-            "The numbers and the target are for a conjecturer of self-guided self-play, and this one was asked for "
-            "numbers of operands alone; leave them out, or pass --role prover."
+            "Numbers and target are for a conjecturer of self-guided self-play, and this one is none; leave them out, "
+            "or pass --role prover."
         )
-    return [{"target": problem}]
-
-
-def proposer_of(model: str) -> str | None:
-    """Return the proposer of the model's run, or None."""
-    run = find_run(model)
-    return None if run is None else json_file(run, config=dict)["config"].get("proposer")
+    solution = solve(problem, domain.rules)
+    if solution is None:
+        raise ConfigError(f"This conjecturer varies solved problems, and {problem.key} has no solution; give another.")
+    return [{"variant_of": problem, "solution": solution}]
 
 
 def word_of(problem: Problem, domain: CountdownDomain) -> str:

@@ -31,12 +31,15 @@ def main(argv: list[str]) -> int:
         )
     arms = comparing.aligned_arms(arms, options.common, "pass --common to compare on the common ones only")
     comparison = comparing.compare_arms(arms, options.ks, options.resamples, options.seed)
-    remarks = [*comparison.notes(), *comparing.unlike_precisions(arms), *warnings(arms)]
+    remarks = [*comparison.notes(), *comparing.unlike_precisions(arms)]
+    for result in (result for arm in arms for result in arm.results if result.truncated_rate > 0.01):
+        remarks.append(
+            f"Warning: {result.truncated_rate:.1%} of the answers in '{result.path}' were cut at the token budget and "
+            "count as wrong; evaluate with a larger --max_new_tokens."
+        )
     if differing is not None:
         remarks.append(f"Different settings are compared: {differing}.")
-    print(aligned(comparing.rows_of(comparison)))
-    for line in remarks:
-        print(line)
+    print("\n".join([aligned(comparing.rows_of(comparison)), *remarks]))
     if options.output is not None:
         from ..report.pictures import svg
 
@@ -61,13 +64,3 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add_options(parser, seed="of the bootstrap (0)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write comparison.md, .svg and .json")
     return parser.parse_args(argv)
-
-
-def warnings(arms: list[comparing.Arm]) -> list[str]:
-    return [
-        f"Warning: {result.truncated_rate:.1%} of the answers in '{result.path}' were cut at the token budget and "
-        "count as wrong; evaluate with a larger --max_new_tokens."
-        for arm in arms
-        for result in arm.results
-        if result.truncated_rate > 0.01
-    ]

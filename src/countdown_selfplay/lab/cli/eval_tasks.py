@@ -87,8 +87,8 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
     exact = domain.critique.first_wrong is not None
     if path is None and not exact:
         raise ConfigError(
-            "`--step_set` is not set, and only Countdown's steps are labelled by the solver; pass a file name: it is "
-            "written with solutions of this model, and an annotator adds `first_wrong`."
+            "`--step_set` is not set, and only Countdown's steps are labelled by the solver; pass a file name for "
+            "this model's solutions, to which an annotator adds `first_wrong`."
         )
     made: Result = {}
     if path is not None and path.is_file():
@@ -104,10 +104,9 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
             items = detection.drawn_items(solutions, count, options.seed)
         elif right in (0, len(solutions)):
             raise DataError(
-                f"`--step_set` needs right and wrong solutions, and of {n} solutions to each of "
-                f"{len(chosen.problems)} problems {right} right and {len(solutions) - right} wrong ones belong to "
-                "problems that more than half of them solve; nothing was written. Take more or easier problems, or a "
-                "model that solves them."
+                f"`--step_set` needs right and wrong solutions of problems that a majority of {n} solutions solves, "
+                f"and has {right} right and {len(solutions) - right} wrong ones; nothing was written. Take more or "
+                "easier problems, or a model that solves them."
             )
         if path is not None:
             detection.write_solutions(path, solutions, domain)
@@ -137,8 +136,8 @@ def _correction(options: argparse.Namespace, setting: Setting, bar: ProgressLine
     names |= {"right_to_wrong": "right -> wrong", "wrong_to_right": "wrong -> right", "change": "change"}
     shown = {**result, "change": {"value": result["change"]["difference"], **result["change"]}}
     message = f"{len(chosen.problems)} problems x {n} answers, checked greedily; {result['counts']}"
-    setting_of_test = described | {**chosen.to_dict(setting.domain), "n": n}
-    return {**result, "setting": setting_of_test}, _table(options.task, names, shown) + f"\n{message}"
+    described |= {**chosen.to_dict(setting.domain), "n": n}
+    return {**result, "setting": described}, _table(options.task, names, shown) + f"\n{message}"
 
 
 def write_training_data(
@@ -148,7 +147,7 @@ def write_training_data(
     fine-tunes the initial model on both together. policy_of: problems -> the model as a policy. Returns (counts, a
     sentence for the user)."""
     need("warm_starts.filters", "`--training_data`")
-    from ..critics.training_rows import EACH, SAMPLES, self_correction_rows
+    from ..critics.self_correction import EACH, SAMPLES, self_correction_rows
 
     domain, path = setting.domain, options.training_data
     problems = training_problems(options, domain)
@@ -159,9 +158,8 @@ def write_training_data(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in [*rows, *added]), encoding="utf-8")
     message = (
-        f"Wrote {path}: {len(rows)} rows, half of them kept and half corrected (there were {counts['kept']} and "
-        f"{counts['corrected']}), and {len(added)} added ones; train with `sft --dataset_name {path} --keep_wrong "
-        "true`"
+        f"Wrote {path}: {len(rows)} rows, half kept and half corrected (of {counts['kept']} and "
+        f"{counts['corrected']}), and {len(added)} added; train by `sft --dataset_name {path} --keep_wrong true`"
     )
     return {"counts": counts, "rows": len(rows), "added": len(added), "problems": len(problems)}, message
 
@@ -192,8 +190,8 @@ def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, A
     rows = select.read(path, cure="pass an iteration's prover.parquet")
     if any("rejected" in row or row.get("role") != "prover" for row in rows):
         raise DataError(
-            f"`--add` ({path}) must be what a prover was trained on to imitate, `prover.parquet` of a run with "
-            "algorithm rest or expert_iteration; this one holds pairs or another role's samples."
+            f"`--add` ({path}) holds pairs or another role's samples; pass `prover.parquet` of a run with algorithm "
+            "rest or expert_iteration."
         )
     for row in rows:
         problem = known.get(row["problem"]) or (by_key(row["problem"]) if by_key is not None else None)
@@ -226,8 +224,10 @@ def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) 
     result = win_rates(names, names, meetings, game, problems.problems, options.seed)
     tables = []
     for rate in RATES:
-        shown = [(name, *map(_percent, row)) for name, row in zip(names, matrix_of(result, rate), strict=True)]
-        tables.append(aligned([(f"{rate}: prover", *(f"critics {name}" for name in names)), *shown]))
+        rows = [(f"{rate}: prover", *(f"critics {name}" for name in names))]
+        for name, values in zip(names, matrix_of(result, rate), strict=True):
+            rows.append((name, *("-" if value is None else f"{value:.1%}" for value in values)))
+        tables.append(aligned(rows))
     described = {
         "iterations": {one.name: dict(one.models) for one in iterations}, "counts": counts,
         "revisions": revisions, **_sampled(options, setting, place), **problems.to_dict(setting.domain),
@@ -236,7 +236,6 @@ def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) 
 
 
 def prompts_of(setting: Setting, problems: Sequence[Any]) -> list[Any]:
-    """Return a question, and one that continues an answer."""
     return example_prompts(setting.domain, {"prover": setting.domain.prove_row(problems[0])}, dialogues=True)
 
 
@@ -245,10 +244,8 @@ def _policy(
 ) -> tuple[Policy, Result]:
     """Return the model as a policy, its identity and its sampling settings."""
     prompts = prompts_of(setting, problems) if problems else []
-    place = place_of(options.device)
-    given = setting.sampling["chat_template_kwargs"]
-    model, tokenizer = load_model(options.model, place, prompts, given)
-    folder = folder_of(options.model)
+    place, folder = place_of(options.device), folder_of(options.model)
+    model, tokenizer = load_model(options.model, place, prompts, setting.sampling["chat_template_kwargs"])
     described = {"weights": folder and weights_digest(folder), **_sampled(options, setting, place)}
     sampling = {**setting.sampling, "batch_size": options.batch_size or 256, "progress": bar}
     return model_policy(model, tokenizer, setting.domain, **sampling), described
@@ -264,7 +261,3 @@ def _sampled(options: argparse.Namespace, setting: Setting, place: str) -> Resul
 def _table(title: str, names: dict[str, str], result: Result) -> str:
     rows = [(words, *cells(result[name])) for name, words in names.items()]
     return aligned([(title.replace("_", " "), "estimate", "95% interval"), *rows])
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"

@@ -3,17 +3,16 @@
 import argparse
 import json
 import math
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...cli.plain import add_options, parser_of, write_output
+from ...cli.plain import add_options, parser_of, positive, write_output
 from ...errors import ConfigError, DataError
 from ...evaluation.terminal import aligned
-from ..compare import markdown, split_arm
+from ..compare import check_names, markdown, split_arm
 from ..scaling import ScalingArm, fit_arm, load_curve
 
 if TYPE_CHECKING:
@@ -55,7 +54,9 @@ def fitted(options: argparse.Namespace) -> tuple[list[ScalingArm], str, str]:
     if math.isnan(options.drop_below):
         raise ConfigError("`--drop_below` (nan) must be a number.")
     fits, axes = [], set()
-    for name, paths in named_arms(options.arms):
+    arms = [(name or Path(paths[0]).name, paths) for name, paths in map(split_arm, options.arms)]
+    check_names([name for name, _ in arms])
+    for name, paths in arms:
         runs = []
         for path in paths:
             curve, compute, rate = load_curve(path, options.compute, options.rate)
@@ -79,22 +80,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     again = "also fit with compute and rate counted from the first point left in"
     parser.add_argument("--recenter", action="store_true", help=again)
     of = "of the bootstrap of one run's points (500)"
-    parser.add_argument("--resamples", type=int, default=500, metavar="N", help=of)
+    parser.add_argument("--resamples", type=positive, default=500, metavar="N", help=of)
     add_options(parser, seed="of the bootstrap (0)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write scaling.md, .json and .svg")
-    options = parser.parse_args(argv)
-    if options.resamples < 1:
-        raise ConfigError(f"`--resamples` ({options.resamples}) must be at least 1; 500 is usual.")
-    return options
-
-
-def named_arms(words: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return the arms with their names. Raises DataError if two have one name."""
-    arms = [(name or Path(paths[0]).name, paths) for name, paths in map(split_arm, words)]
-    twice = [name for name, count in Counter(name for name, _ in arms).items() if count > 1]
-    if twice:
-        raise DataError(f"Two arms are called '{twice[0]}'; give each a name, as in new={words[-1]}.")
-    return arms
+    return parser.parse_args(argv)
 
 
 def rows_of(fits: Sequence[ScalingArm]) -> list[tuple[str, ...]]:

@@ -21,10 +21,9 @@ from ..headroom.settings import HeadroomArguments
 def parse(argv: list[str]) -> tuple[HeadroomArguments, JointSelfPlayConfig, ModelConfig]:
     """Parse settings: recipe < config file < flags, as joint."""
     parsed = parse_options("headroom", argv)
-    if parsed[1].resume_from_checkpoint:
+    if at := parsed[1].resume_from_checkpoint:
         raise ConfigError(
-            f"`resume_from_checkpoint` ({parsed[1].resume_from_checkpoint}) is for a run, and headroom plays several "
-            "short ones; leave it out."
+            f"`resume_from_checkpoint` ({at}) is for a run, and headroom plays several short ones; leave it out."
         )
     if any(os.environ.get(f"ACCELERATE_USE_{engine}") == "true" for engine in ("DEEPSPEED", "FSDP")):
         raise ConfigError(

@@ -31,20 +31,17 @@ def main(argv: list[str]) -> int:
     add("--yardstick", action="append", default=[], metavar="NAME=RATE", help=line)
     options = parser.parse_args(argv)
     yardsticks = dict(map(_yardstick, options.yardstick))
-    output = options.output
-    if output is None:
-        output = options.runs[0] / "report.html" if len(options.runs) == 1 else Path("report.html")
     if options.watch is not None:
-        return watch(options.runs, output, options.watch, yardsticks)
+        return watch(options.runs, options.output, options.watch, yardsticks)
     from ..report import write_report  # matplotlib; a wrong option is refused before
 
-    print(write_report(options.runs, output, yardsticks))
+    print(write_report(options.runs, options.output, yardsticks))
     return 0
 
 
 def watch(
     runs: list[Path],
-    output: Path,
+    output: Path | None,
     every: float,
     yardsticks: dict[str, float] | None = None,
     pause: Callable[[float], object] = time.sleep,
@@ -53,30 +50,25 @@ def watch(
     logged round is waited for. `pause`: sleeps so many seconds."""
     from ..report import write_report
 
-    reported, before = False, None
+    page, before, waits = None, None, False
+    logs = [run / name for run in runs for name in ("metrics.jsonl", "evaluation.json")]
     try:
-        while waiting := [run for run in runs if _has_begun(run)]:
-            if not reported:
-                print(
-                    f"Waiting for the first round of {', '.join(map(str, waiting))}; Ctrl-C ends the watch", flush=True
-                )
-            reported = True
-            pause(every)
-        reported = False
         while True:
-            logs = [run / name for run in runs for name in ("metrics.jsonl", "evaluation.json")]
             now = [path.stat().st_mtime_ns if path.exists() else 0 for path in logs]
-            if now != before:
+            waiting = [str(run) for run in runs if page is None and _has_begun(run)]
+            if waiting and not waits:
+                print(f"Waiting for the first round of {', '.join(waiting)}; Ctrl-C ends the watch", flush=True)
+            waits = bool(waiting)
+            if now != before and not waits:
                 try:
-                    write_report(runs, output, yardsticks, reload=max(1, round(every)))
+                    written = write_report(runs, output, yardsticks, reload=max(1, round(every)))
                 except DataError:  # an incomplete line; a fault before the first page is raised
-                    if not reported:
+                    if page is None:
                         raise
                 else:
-                    before = now
-                if not reported:
-                    print(f"{output}; Ctrl-C ends the watch", flush=True)
-                reported = True
+                    if page is None:
+                        print(f"{written}; Ctrl-C ends the watch", flush=True)
+                    page, before = written, now
             pause(every)
     except KeyboardInterrupt:
         with suppress(DataError):  # Ctrl-C in mid-line: the last whole page stays

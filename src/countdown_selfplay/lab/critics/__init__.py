@@ -1,6 +1,5 @@
-"""Evaluations of the Critic-Discernment Game's paper: stepwise error detection, self-correction, win rates between
-iterations (Wang et al. 2025, sections 4.2, 4.3 and 5.4); models are functions from rows to texts. Imports only NumPy;
-sampling loads torch on first use."""
+"""Evaluations of the Critic-Discernment Game's paper (Wang et al. 2025, sections 4.2, 4.3 and 5.4), of models as
+functions from rows to texts. Imports only NumPy; sampling loads torch on first use."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -20,8 +19,7 @@ Policy = Callable[[Sequence[Row], int, int, bool], list[list[Reply]]]
 
 
 def model_policy(model: Any, tokenizer: Any, domain: Any, role: str = "prover", **sampling: Any) -> Policy:
-    """Return a policy of a model. `sampling`: arguments of `sample_completions`; default stop strings
-    are the domain's."""
+    """Return a policy of a model. `sampling`: of `sample_completions`; default stop strings are the domain's."""
     from ...evaluation.sampling import sample_completions, with_stops
 
     def replies(rows: Sequence[Row], n: int, seed: int, greedy: bool) -> list[list[Reply]]:

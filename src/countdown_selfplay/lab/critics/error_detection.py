@@ -1,5 +1,4 @@
-"""Stepwise error detection: whether a model recognises wrong and right steps of a solution. Test set and results (Wang
-et al. 2025, section 4.2)."""
+"""Stepwise error detection: does a model recognise wrong and right steps? (Wang et al. 2025, section 4.2)"""
 
 import json
 import random
@@ -24,8 +23,7 @@ CONFUSION = {"tp": (True, True), "fn": (True, False), "fp": (False, True), "tn":
 
 @dataclass(frozen=True)
 class Solution:
-    """Solution of an eligible problem. first_wrong: number of its first wrong step, from 1; None: unknown, or the
-    solution is right."""
+    """Solution of an eligible problem. first_wrong: number of its first wrong step, from 1, if it is known."""
 
     problem: Any
     text: str
@@ -70,8 +68,7 @@ def eligible_solutions(
 
 def drawn_items(solutions: Sequence[Solution], count: int = COUNT, seed: int = 0) -> list[StepItem]:
     """Draw `count` wrong and as many right steps: the first wrong step of wrong solutions, any step of right ones,
-    one of each solution, at random; the same smaller number of both if one is short. Raises DataError without any
-    of a type."""
+    one of each solution, at random; fewer of both if one is short. Raises DataError without any of a type."""
     draw = random.Random(seed_from("steps", seed))
     wrong = [one for one in solutions if not one.right and one.first_wrong is not None]
     right = [one for one in solutions if one.right]
@@ -103,8 +100,7 @@ def write_solutions(path: Path, solutions: Sequence[Solution], domain: Any) -> N
 
 
 def read_solutions(path: Path, domain: Any) -> list[Solution]:
-    """Read a labelled file of `write_solutions`. Raises DataError, which names line and column. Absent steps
-    are split again."""
+    """Read a labelled file of `write_solutions`; absent steps are split again. DataError names line and column."""
     solutions = []
     for number, row in json_lines(path, "pass a file of solutions"):
         where = f"'{path}', line {number}"

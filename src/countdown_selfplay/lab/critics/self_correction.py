@@ -1,11 +1,17 @@
-"""Self-correction: a model checks its own answer without a critique (Wang et al. 2025, section 4.3)."""
+"""Self-correction: a model checks its own answer without a critique (Wang et al. 2025, section 4.3); and training data
+for it (appendix C.3), for `sft`."""
 
+import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ...errors import DataError
 from ...random_state import seed_from
 from ...statistics.bootstrap import change_interval, ratio_interval
 from . import Policy, Reply
+
+SAMPLES, EACH = 8, 5000
+"""Answers per problem, and rows of each type."""
 
 
 class Recheck(NamedTuple):
@@ -34,15 +40,11 @@ def rechecks(
     repeated = [problems[place] for place, _ in first]
     was = domain.verify([reply.text for _, reply in first], repeated)
     now = domain.verify([reply.text for reply in second], repeated)
-    return [
-        Recheck(place, reply, checked, a.correct, a.correct if _no_answer(b) else b.correct, b.correct)
-        for (place, reply), checked, a, b in zip(first, second, was, now, strict=True)
-    ]
-
-
-def _no_answer(verdict: Any) -> bool:
-    """Return whether a verdict's text has no answer at all, which has no vote in a majority either."""
-    return not verdict.correct and getattr(verdict, "vote", "") is None
+    checks = []
+    for (place, reply), checked, a, b in zip(first, second, was, now, strict=True):
+        silent = not b.correct and getattr(b, "vote", "") is None  # without an answer, hence without a vote
+        checks.append(Recheck(place, reply, checked, a.correct, a.correct if silent else b.correct, b.correct))
+    return checks
 
 
 def self_correction(policy: Policy, domain: Any, problems: Sequence[Any], n: int = 1, seed: int = 0) -> dict[str, Any]:
@@ -51,12 +53,9 @@ def self_correction(policy: Policy, domain: Any, problems: Sequence[Any], n: int
     None without such an answer. before, after: accuracy of the first and of the checked answers; change: after -
     before, paired (the column "self correction" of the paper's table 3, there in points)."""
     checks = rechecks(policy, domain, problems, n, seed)
-    return correction_figures(
-        [one.was_right for one in checks],
-        [one.is_right for one in checks],
-        [domain.key(problems[one.problem]) for one in checks],
-        seed,
-    ) | {"truncated_rate": sum(one.second.truncated for one in checks) / len(checks)}
+    keys = [domain.key(problems[one.problem]) for one in checks]
+    figures = correction_figures([one.was_right for one in checks], [one.is_right for one in checks], keys, seed)
+    return figures | {"truncated_rate": sum(one.second.truncated for one in checks) / len(checks)}
 
 
 def correction_figures(
@@ -78,3 +77,33 @@ def correction_figures(
         "answers": len(was),
         "counts": {f"{a}_to_{b}": pairs.count((x, y)) for a, x in names for b, y in names},
     }
+
+
+def self_correction_rows(
+    policy: Policy, domain: Any, problems: Sequence[Any], samples: int = SAMPLES, each: int = EACH, seed: int = 0
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Return (rows with `prompt`, `completion`, the problem's columns and `label`; the count of each label). `samples`
+    answers to each problem are checked again, sampled; `kept`: a right answer was repeated, `corrected`: a wrong one
+    was corrected. Equal numbers of both, at most `each`, are drawn at random. Truncated, looping and repeated texts
+    are left out. Raises DataError without a row of one type."""
+    from ...warm_starts.filters import is_loop
+
+    by_label: dict[str, dict[tuple[str, str], dict[str, Any]]] = {"kept": {}, "corrected": {}}
+    for one in rechecks(policy, domain, problems, samples, seed, greedy=False):
+        second = one.second
+        if one.says_right and not second.truncated and not one.first.truncated and not is_loop(second.text):
+            label, problem = "kept" if one.was_right else "corrected", problems[one.problem]
+            row = domain.critique.recheck_row(problem, one.first.text) | {"completion": second.text, "label": label}
+            by_label[label].setdefault((str(row["prompt"]), second.text), row)
+    counts = {label: len(rows) for label, rows in by_label.items()}
+    room = min(each, *counts.values())
+    if not room:
+        raise DataError(
+            f"Checking again gave {counts['kept']} right answers that were kept and {counts['corrected']} wrong ones "
+            "that were corrected, and the training set needs both; take more problems or samples, or a model that can "
+            "follow the prompt."
+        )
+    rows = []
+    for label, rows_of_label in by_label.items():
+        rows += random.Random(seed_from("self correction", seed, label)).sample(list(rows_of_label.values()), room)
+    return rows, counts

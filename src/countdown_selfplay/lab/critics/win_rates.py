@@ -37,7 +37,7 @@ def win_rates(
     """Play the game on `problems` with every prover and every pair of critics; return JSON values. round_of: the names
     of a prover and of critics -> a Round in which they play; with equal seeds a prover gives the same first answers to
     all critics. Each cell holds RATES with 95% intervals (bootstrap over problems), None without a first answer of the
-    type, and the counts of outcomes. Critics get the answers of the prover that they meet."""
+    type, and the counts of outcomes."""
     cells = []
     for prover in provers:
         for critic in critics:
@@ -48,14 +48,12 @@ def win_rates(
 
 def played_outcomes(game: Any, round: Any, problems: Sequence[Any]) -> list[tuple[str, str]]:
     """Return (key of the problem, outcome) of every revision of one round."""
-    outcomes = []
+    outcomes, domain = [], round.domain
     for turn in game.play(round, problems).turns:
-        rollout, labels = turn.rollout, turn.labels or []
-        if not set(labels) & {*OF_WRONG, *OF_RIGHT}:
-            continue
-        domain = round.domain
-        keys = [domain.key(domain.problem(row, i)) for i, row in enumerate(rollout.rows)]
-        outcomes += [(keys[i // rollout.n], label) for i, label in enumerate(labels)]
+        labels = turn.labels or []
+        if {*OF_WRONG, *OF_RIGHT} & set(labels):
+            keys = [domain.key(domain.problem(row, i)) for i, row in enumerate(turn.rollout.rows)]
+            outcomes += [(keys[i // turn.rollout.n], label) for i, label in enumerate(labels)]
     return outcomes
 
 
@@ -68,13 +66,6 @@ def cell_figures(outcomes: Sequence[tuple[str, str]], seed: int = 0) -> dict[str
         interval = ratio_interval(parts, [float(outcome in of) for _, outcome in outcomes], keys, seed=seed)
         figures[name] = None if interval is None else interval.to_dict()
     return {**figures, "outcomes": dict(sorted(Counter(outcome for _, outcome in outcomes).items()))}
-
-
-def checked_matrices(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the result, after a check that each rate's matrix is readable."""
-    for rate in RATES:
-        matrix_of(result, rate)
-    return result
 
 
 def matrix_of(result: Mapping[str, Any], rate: str) -> list[list[float | None]]:
@@ -125,8 +116,7 @@ def iterations_of(folder: Path) -> list[Iteration]:
 
 
 def named_iterations(words: Sequence[str]) -> list[Iteration]:
-    """Read words: a run folder, or `name=FOLDER` with a folder of role folders. Raises DataError for one without a
-    prover or a critic, and for two of one name."""
+    """Read words: a run folder, or `name=FOLDER` with a folder of role folders. DataError without two players."""
     iterations: list[Iteration] = []
     for word in words:
         name, _, path = word.rpartition("=")
@@ -166,10 +156,11 @@ class Meetings:
 
         models = {one.name: one.models for one in self.iterations}
         paths = {**models[critics], "prover": models[prover]["prover"]}
-        kept = {path: self._loaded[path] for path in paths.values() if path in self._loaded}
-        self._loaded = kept
+        self._loaded = {path: self._loaded[path] for path in paths.values() if path in self._loaded}
         for path in paths.values():
-            if path not in kept:
-                kept[path] = self.load(path)
-        roster = {kind: Player(*kept[path], self.generations[kind], self.sampling) for kind, path in paths.items()}
+            if path not in self._loaded:
+                self._loaded[path] = self.load(path)
+        roster = {
+            kind: Player(*self._loaded[path], self.generations[kind], self.sampling) for kind, path in paths.items()
+        }
         return CollectingRound(self.domain, roster, 0, ("win_rates", self.seed))

@@ -1,5 +1,4 @@
-"""The four conditions under which a curriculum can pay, judged from counts of right answers. Pure functions of
-figures; nothing here samples or trains."""
+"""The four conditions under which a curriculum can pay, judged from counts of right answers. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -42,8 +41,7 @@ def mean_pass(counts: Counts, n: int, k: int) -> dict[int, float]:
 
 
 def support(counts: Counts, n: int, lowest_needs: float = 0.3) -> Gate:
-    """Gate 1: the start solves the lowest rung (pass@n of at least `lowest_needs`) and never the highest, so that a
-    curriculum has a beginning and room."""
+    """Gate 1: the start solves the lowest rung (pass@n of at least `lowest_needs`) and never the highest."""
     solved = mean_pass(counts, n, n)
     low, high = min(solved), max(solved)
     passed = solved[low] >= lowest_needs and solved[high] == 0
@@ -51,9 +49,8 @@ def support(counts: Counts, n: int, lowest_needs: float = 0.3) -> Gate:
         f"pass@{n} of the start is {solved[low]:.2f} on rung {low} (at least {lowest_needs:g} is needed) and "
         f"{solved[high]:.2f} on rung {high} (0 is needed)"
     )
-    return Gate(
-        1, "zero support at the top, known atoms at the bottom", passed, sentence, {f"pass@{n}": _keyed(solved)}
-    )
+    name = "zero support at the top, known atoms at the bottom"
+    return Gate(1, name, passed, sentence, {f"pass@{n}": _keyed(solved)})
 
 
 def mixed_chance(n: int, group: int) -> np.ndarray:
@@ -75,8 +72,7 @@ def frontier(
 ) -> Gate:
     """Gate 2: of problems uniform over the rungs, a share below `thin` has answers of both types among `group`, and
     their rungs change as the prover learns: the total variation distance between their shares by rung, before and
-    after a run, is at least `moves`, and above the 95% quantile of 2,000 random swaps of each problem's two counts,
-    because a distance is non-negative and counts also differ by chance."""
+    after a run, is at least `moves`, and above the 95% quantile of 2,000 random swaps of each problem's two counts."""
     chance = mixed_chance(n, group)
     mixed = [{rung: chance[list(counts_R)] for rung, counts_R in counts.items()} for counts in (before, after)]
     by_rung = [{rung: float(counts_R.mean()) for rung, counts_R in one.items()} for one in mixed]
@@ -94,8 +90,7 @@ def frontier(
 
 
 def _moved(before_R: np.ndarray, after_R: np.ndarray) -> np.ndarray:
-    """Return the total variation distance of the shares by rung, the last axis: 0 of two that are all 0, 1
-    where one is."""
+    """Return the total variation distance of the shares by rung, the last axis: 0 of two zeros, 1 where one is 0."""
     sums = before_R.sum(-1, keepdims=True), after_R.sum(-1, keepdims=True)
     parts = [part / np.where(total > 0, total, 1) for part, total in zip((before_R, after_R), sums, strict=True)]
     both = (sums[0] > 0).astype(int) + (sums[1] > 0).astype(int)
@@ -115,9 +110,8 @@ def _moved_by_chance(before: Mapping[int, np.ndarray], after: Mapping[int, np.nd
 
 
 def frontier_rung(counts: Counts, n: int, group: int, above: int = 3, enough: float = 0.1) -> int | None:
-    """Return the upper edge of the frontier, from which a climb would continue: of the rungs with `above` higher ones,
-    the highest with a share of `enough` of the problems at the frontier; without one, the rung with most of it. None
-    without a frontier."""
+    """Return the upper edge of the frontier: of the rungs with `above` higher ones, the highest with a share of
+    `enough` of the problems at the frontier; without one, the rung with most of it. None without a frontier."""
     chance = mixed_chance(n, group)
     shares = {rung: float(chance[list(counts[rung])].mean()) for rung in sorted(counts)[:-above]}
     edge = [rung for rung, share in shares.items() if share >= enough]

@@ -1,5 +1,4 @@
-"""The gates that are asked for, one after the other; they share the start's answers and the run on one rung. And the
-oracles of the fourth."""
+"""The requested gates in turn, which share the start's answers and the run on one rung; and the oracles."""
 
 import json
 import time
@@ -88,9 +87,8 @@ def check(how: HeadroomArguments, runs: Runs) -> None:
         )
     if 3 in how.gates and len(runs.rungs) < 4:
         raise ConfigError(
-            f"Gate 3 compares a rung with the first and the third above it, and this domain has {len(runs.rungs)} "
-            f"({', '.join(map(str, runs.rungs))}); widen it (Countdown: --operands), or leave the gate out (--gates "
-            "1 2 4)."
+            f"Gate 3 needs three rungs above another, and this domain has {len(runs.rungs)} "
+            f"({', '.join(map(str, runs.rungs))}); widen it (Countdown: --operands), or leave it out (--gates 1 2 4)."
         )
 
 
@@ -119,19 +117,14 @@ def write_findings(folder: Path, report: dict[str, Any]) -> None:
         write_atomically(folder / "gains.json", json.dumps(report["gains"], indent=1) + "\n")
 
 
-_NAMES = {1: "support", 2: "frontier", 3: "transfer", 4: "head-room"}
-
-
-def gate_panels(report: dict[str, Any]) -> list[pictures.Bars]:
-    return [
-        pictures.Bars(f"{gate['number']} {_NAMES[gate['number']]}: {gate['word']}", *_bars(gate))
+def gates_svg(report: dict[str, Any]) -> str:
+    names = {1: "support", 2: "frontier", 3: "transfer", 4: "head-room"}
+    panels = [
+        pictures.Bars(f"{gate['number']} {names[gate['number']]}: {gate['word']}", *_bars(gate))
         for gate in report["gates"]
         if gate["figures"]
     ]
-
-
-def gates_svg(report: dict[str, Any]) -> str:
-    return pictures.svg(pictures.bar_grid(gate_panels(report)))
+    return pictures.svg(pictures.bar_grid(panels))
 
 
 def _bars(gate: dict[str, Any]) -> tuple[Any, ...]:

@@ -24,8 +24,6 @@ Options = Callable[[Mapping[str, Any]], tuple[JointSelfPlayConfig, dict[str, Any
 
 ALONE = {"conjecturer_players": 0, "anchor_fraction": 0.0}
 """Settings of a run with a proposer over rungs and without a conjecturer."""
-
-
 HELD_OUT_EACH = 64
 
 
@@ -64,40 +62,34 @@ class Runs:
         self.domain: Any = domain_from(config)
         if not has_rungs(self.domain) or self.domain.random_of_rung is None:
             raise ConfigError(
-                f"The domain '{config.domain}' has no rungs (`rungs`, `rung`, `random_of_rung`; contract/domain.py"
-                "), and headroom measures rung by rung; give it some, or ask about another domain "
-                "(Countdown: several --operands)."
+                f"The domain '{config.domain}' has no rungs to measure by (`rungs`, `rung`, `random_of_rung`; "
+                "contract/domain.py); give it some, or ask about another domain (Countdown: several --operands)."
             )
         self.rungs = sorted(self.domain.rungs)
         self.trained_conjecturer = "conjecturer" in config.trained_roles
         self.seed = int(config.seed)
         self.group = config.all_roles[next(iter(config.players_of("prover")))].num_generations
-        held_out_of = self.domain.held_out_of_rung
-        made = self.domain.random_of_rung
-        self.held_out: dict[int, list[Any]] = {
-            rung: made(problems, rung, HELD_OUT_SEED, frozenset())
-            if held_out_of is None
-            else held_out_of(max(problems, HELD_OUT_EACH), rung)
-            for rung in self.rungs
-        }
-        kept = frozenset(self.domain.key(problem) for one in self.held_out.values() for problem in one)
-        self.tuning: dict[int, list[Any]] = {
-            rung: made(problems, rung, seed_from(HELD_OUT_SEED, "tuning", rung), kept) for rung in self.rungs
-        }
+        held_out_of, made = self.domain.held_out_of_rung, self.domain.random_of_rung
+        self.held_out, self.tuning = dict[int, list[Any]](), dict[int, list[Any]]()
         for rung in self.rungs:
+            if held_out_of is None:
+                self.held_out[rung] = made(problems, rung, HELD_OUT_SEED, frozenset())
+            else:
+                self.held_out[rung] = held_out_of(max(problems, HELD_OUT_EACH), rung)
+        kept = frozenset(self.domain.key(problem) for one in self.held_out.values() for problem in one)
+        for rung in self.rungs:
+            self.tuning[rung] = made(problems, rung, seed_from(HELD_OUT_SEED, "tuning", rung), kept)
             if not self.held_out[rung] or not self.tuning[rung]:
                 side = "held-out" if not self.held_out[rung] else "training"
                 raise ConfigError(f"The domain makes no {side} problem of rung {rung}; leave that rung out.")
 
-    def trainer(
-        self, name: str, changes: Mapping[str, Any], stop: Stop | None = None
-    ) -> JointConjecturerProverTrainer:
+    def trainer(self, name: str, changes: Mapping[str, Any], stop: Stop) -> JointConjecturerProverTrainer:
         """Return a trainer of the settings with `changes`, which excludes measured problems."""
         fixed = {"max_steps": self.rounds, "output_dir": str(self.folder / name), "disable_tqdm": True}
         fixed |= {"save_strategy": "no", "eval_strategy": "no", "report_to": "none"}
         fixed["guard"] = False  # it would end all gates for the collapse of one arm, which the gate is to show
         config, arguments = self.options({**fixed, **changes})
-        callbacks = [*arguments.pop("callbacks", []), *([stop] if stop is not None else [])]
+        callbacks = [*arguments.pop("callbacks", []), stop]
         kept = [*self.tuning.values(), *self.held_out.values()]
         rows = Dataset.from_list([self.domain.prove_row(problem) for problems in kept for problem in problems])
         return JointConjecturerProverTrainer(
@@ -137,7 +129,6 @@ class Runs:
     def _solved(self, trainer: JointConjecturerProverTrainer, measured: Measured) -> Counts:
         """Return the right answers, of n each, to each problem by rung; of several provers those of the first."""
         flat = [problem for members in measured.problems.values() for problem in members]
-        correct = iter(
-            next(iter(trainer.evaluator.provers(flat, measured.n, (1,), seed=measured.seed).values())).correct
-        )
+        by_player = trainer.evaluator.provers(flat, measured.n, (1,), seed=measured.seed)
+        correct = iter(next(iter(by_player.values())).correct)
         return {rung: [next(correct) for _ in members] for rung, members in measured.problems.items()}

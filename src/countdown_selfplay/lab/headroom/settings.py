@@ -37,16 +37,8 @@ class HeadroomArguments(JointScriptArguments):
             raise ConfigError(f"`gates` ({self.gates}) must name some of 1, 2, 3 and 4; leave it out for all.")
         self.gates = sorted(set(self.gates))
         if self.gate_k > self.gate_samples:
-            raise ConfigError(
-                f"`gate_k` ({self.gate_k}) of pass@k needs as many answers, and `gate_samples` is "
-                f"{self.gate_samples}; raise that, or lower gate_k."
-            )
-        for name in ("dry_run", "probe", "control", "early_stopping_patience", "report_every"):
+            raise ConfigError(f"`gate_k` ({self.gate_k}) must be at most `gate_samples` ({self.gate_samples}).")
+        of_a_run = ("dry_run", "probe", "control", "early_stopping_patience", "report_every")
+        for name in (*of_a_run, "dataset_name", "eval_dataset_name"):
             if vars(self)[name]:
                 raise ConfigError(f"`{name}` is for a run, and headroom plays several short ones; leave it out.")
-        for name in ("dataset_name", "eval_dataset_name"):
-            if vars(self)[name] is not None:
-                raise ConfigError(
-                    f"`{name}` ({vars(self)[name]}) is not read by headroom, which takes its problems from the "
-                    "domain, rung by rung; leave it out."
-                )

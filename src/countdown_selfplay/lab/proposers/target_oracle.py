@@ -93,8 +93,7 @@ class OracleTargets(Targets):
 
 
 def read_derivations(path: str, domain: CountdownDomain) -> dict[str, list[Problem]]:
-    """Return by problem key the later states of each derivation in a file, the last first. Raises DataError for one
-    that does not solve its problem."""
+    """Return by problem key the later states of each derivation in a file, the last first. Raises DataError."""
     found = {}
     for number, row in json_lines(Path(path), CURE):
         problem, moves = problem_from_row(row, number), row.get("moves")

@@ -12,14 +12,14 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from ...errors import DataError
-from ...evaluation.findings import findings, verdict
+from ...evaluation.findings import Judgement, findings, sign, verdict
 from ...evaluation.load import Run
 from ...games.metrics import OF_RIGHT, OF_WRONG
 from ...options import is_number
+from ..compare import Comparison
 from . import tables
-from .arms import arms_of, band_text, verdict_of_arms
-from .charts import charts_of, is_quiet, window_text
-from .panels import MEASURED, PLAYED, hints
+from .charts import arms_of, band_text, charts_of, declared_in, is_quiet
+from .panels import MEASURED, PLAYED
 from .targets import SOLVED
 
 LEADS = (
@@ -54,15 +54,41 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         "The critic game by iteration": tables.by_iteration(runs),
         "Filters of the symbolic proposer": tables.filtering(runs),
     }  # fmt: skip
-    lead, charts = _lead(charts)
+    pictures = {title: text for named in charts.values() for title, text in named.items()}
+    lead = next((title for wanted in LEADS for title in pictures if title.startswith(wanted)), None)
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
     return template("page.html.j2").render(
-        title=f"Self-play: {names}", heads=[_head(run) for run in runs], verdict=verdict_of_arms(other), result=result,
-        lead=lead, tables=shown, charts=charts,
+        title=f"Self-play: {names}", heads=[_head(run) for run in runs], verdict=_verdict(other), result=result,
+        lead=lead, pictures=pictures, tables=shown, charts=charts,
         quiet=[chart.title for chart in charts_of(runs) if is_quiet(chart.metrics, runs)],
-        curves=f"Running means; a gap has no value. {band_text(arms)}" if several else window_text(runs[0]),
-        hints=hints(runs), reload=reload,
+        curves=f"Bold: running means; thin: single rounds; a gap has no value. {band_text(arms)}",
+        hints=_hints(runs), reload=reload,
     )  # fmt: skip
+
+
+def _verdict(comparison: Comparison | str | None) -> Judgement | None:
+    """Describe which arms differ from the first one in pass@1, by the intervals that cover all differences; a
+    sentence on why there is no comparison is passed on."""
+    if comparison is None or isinstance(comparison, str):
+        return None if comparison is None else Judgement("not compared", comparison)
+    k = comparison.ks[0]
+    parts = [
+        f"{d.arm} {d.bonferroni.difference:+.3f} [{d.bonferroni.low:+.3f}, {d.bonferroni.high:+.3f}]"
+        for d in comparison.differences
+        if d.k == k and sign(d.bonferroni)
+    ]
+    words = f"pass@{k} after training, against {comparison.arms[0]} on {comparison.problems} common problems"
+    return Judgement("compared", f"{words}: {'; '.join(parts) or 'no difference shown'}.")
+
+
+def _hints(runs: Sequence[Run]) -> dict[str, str]:
+    """Return title of a chart -> the definitions of its metrics."""
+    hints, declared = dict[str, str](), declared_in(runs)
+    for chart in charts_of(runs):
+        texts = [tables.definition(name, declared[name]) for name, _ in chart.metrics]
+        hints |= {f"{chart.title}: {pair[1]}": text for pair, text in zip(chart.metrics, texts, strict=True)}
+        hints[chart.title] = "\n".join(texts)
+    return hints
 
 
 def template(name: str) -> Template:
@@ -85,36 +111,21 @@ def save(text: str, out: Path) -> None:
         raise DataError(f"{error.filename or out} cannot be written ({error.strerror}).") from error
 
 
-def _lead(
-    charts: Mapping[str, Mapping[str, str]],
-) -> tuple[tuple[str, str] | None, dict[str, dict[str, str]]]:
-    """Return name and text of the picture beside the result, and the charts without it; None if none of
-    LEADS is drawn."""
-    every = [(section, name) for section, named in charts.items() for name in named]
-    first = next((pair for wanted in LEADS for pair in every if pair[1].startswith(wanted)), None)
-    rest = {s: {n: svg for n, svg in named.items() if (s, n) != first} for s, named in charts.items()}
-    return None if first is None else (first[1], charts[first[0]][first[1]]), rest
-
-
-def _spent(run: Run) -> list[str]:
-    """Describe the duration of the logged rounds and the samples in them."""
-    steps = [0, *run.steps]
-    covered = [step - before for before, step in pairwise(steps)]
-    seconds = sum(row.get("step_time", 0) * count for row, count in zip(run.rounds, covered, strict=True))
-    tokens = max((value for _, value in run.series("round/tokens")), default=0)
-    time = f"{timedelta(seconds=round(seconds))} of rounds"
-    return [time] * (seconds > 0) + [f"{tokens:,.0f} tokens sampled"] * (tokens > 0)
-
-
 def _head(run: Run) -> dict[str, Any]:
     """Return the page's part on one run: summary, faults, settings and samples."""
     version = run.environment.get("countdown-selfplay")
-    facts = [f"{len(run.rounds)} logged rounds"]
-    facts += [f"started {run.started[:16].replace('T', ' ')}"] if run.started else []
-    facts += _spent(run)
-    facts += [f"countdown-selfplay {version}"] if version else []
+    covered = [step - before for before, step in pairwise([0, *run.steps])]
+    seconds = sum(row.get("step_time", 0) * count for row, count in zip(run.rounds, covered, strict=True))
+    tokens = max((value for _, value in run.series("round/tokens")), default=0)
+    facts = [
+        f"{len(run.rounds)} logged rounds",
+        run.started and f"started {run.started[:16].replace('T', ' ')}",
+        seconds and f"{timedelta(seconds=round(seconds))} of rounds",
+        tokens and f"{tokens:,.0f} tokens sampled",
+        version and f"countdown-selfplay {version}",
+    ]
     return {
-        "name": run.name, "facts": facts, "verdict": verdict(run), "findings": findings(run),
+        "name": run.name, "facts": list(filter(None, facts)), "verdict": verdict(run), "findings": findings(run),
         "setting": tables.setting(run), "config": tables.whole_config(run), "examples": examples(run),
     }  # fmt: skip
 
@@ -155,19 +166,18 @@ def transcripts(run: Run) -> list[dict[str, Any]]:
         rows = [row for row in run.samples if row.get("reason") == outcome]
         for row in rows[:1] + rows[1:][-1:]:
             dialogue = f"{text_of(row.get('prompt'))}\n{row.get('role')}: {text_of(row.get('completion'))}"
-            cards.append({**_card(row), "text": dialogue, "prompt": "", "stratum": ""})
+            cards.append({**_card(row), "text": dialogue, "prompt": ""})
     return cards
 
 
 def _card(row: dict[str, Any]) -> dict[str, Any]:
-    reward, reason = row.get("reward"), str(row.get("reason") or "no reason")
-    step = row.get("step")
-    facts = [f"round {step:g}" if step is not None and is_number(step) else "round ?"]
+    reward, reason, step = row.get("reward"), str(row.get("reason") or "no reason"), row.get("step")
+    facts = [f"round {step:g}" if is_number(step) else "round ?"]
     facts += [str(row["problem"])] if row.get("problem") else []
     facts += [f"reward {reward:.3g}"] if is_number(reward) else []
     return {
         "reason": reason, "good": reason in GOOD, "facts": " · ".join(facts), "text": text_of(row.get("completion")),
-        "prompt": text_of(row.get("prompt")),
+        "prompt": text_of(row.get("prompt")), "stratum": "",
     }  # fmt: skip
 
 

@@ -1,31 +1,25 @@
-"""Charts without a declared metric, as a table of panels: rungs, targets, the predictor of symbolic proposers, win
-rates of the critic game, solve rates of each round and of the held-out problems; and `drawn`, all charts."""
+"""Charts without a declared metric, as a table of panels; and `drawn`, all charts."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...contract.metric import SHARE
 from ...evaluation.load import OWN, Run, read_object
-from ..critics.win_rates import checked_matrices, matrix_of
-from .charts import charts_of, declared_in, figures, lines_of
+from ..critics.win_rates import matrix_of
+from .charts import charts_of, figures, lines_of
 from .pictures import Curve, Figure, cells, shade_words
-from .tables import definition
-from .targets import BEFORE, SOLVED, target_figures
+from .targets import target_figures
 
 SECTIONS = ("Rungs", "Pool", "Curriculum", "Prover", OWN, "", "Optimisation", "Texts and time", "Targets")
 """Headings in the order of the page; others are in place of "", custom ones last."""
 
 MEASURED, PLAYED = "Rungs: pass@1 on held-out problems", "Rungs: solve rate of what was played"
-RELIABILITY = "Reliability of the predictor"
-MATRICES = {
-    "corrected": "Wrong answers corrected",
-    "resisted": "Misleading critiques rejected",
-    "stands": "Right answers that stand",
-}
+MATRICES = {"corrected": "Wrong answers corrected", "resisted": "Misleading critiques rejected"}
+MATRICES |= {"stands": "Right answers that stand"}
 OFTEN = 0.75  # of the answers: 12 of 16
 _COLUMNS = 60  # most columns of a heat map
 _MARKS = 20  # most marks of a map of rungs
@@ -47,27 +41,18 @@ def drawn(runs: Sequence[Run], yardsticks: Mapping[str, float] | None = None) ->
     return {name: charts[name] for name in sorted(charts, key=lambda one: order.get(one, order[""]))}
 
 
-def hints(runs: Sequence[Run]) -> dict[str, str]:
-    """Return title of a chart -> the definitions of its metrics."""
-    hint_of: dict[str, str] = {}
-    for chart in charts_of(runs):
-        texts = [definition(metric, runs) for metric, _ in chart.metrics]
-        hint_of |= {f"{chart.title}: {pair[1]}": text for pair, text in zip(chart.metrics, texts, strict=True)}
-        hint_of[chart.title] = "\n".join(texts)
-    shown = {RELIABILITY: "proposer/rate_at_", SOLVED: "targets/solve_rate", BEFORE: "targets/presolve_"}
-    for name in declared_in(runs):
-        hint_of |= {title: definition(name, runs) for title, start in shown.items() if name.startswith(start)}
-    return hint_of
-
-
 def rung_maps(runs: Sequence[Run]) -> dict[str, Figure]:
     maps = {}
     for run in runs:
         if (data := rung_data(run)) is not None:
-            title = MEASURED if data.measured else PLAYED
-            title = title if len(runs) == 1 else f"{title}: {run.name}"
+            title = (MEASURED if data.measured else PLAYED) + _of(run, runs)
             maps[title] = rung_map(title, data)
     return maps
+
+
+def _of(run: Run, runs: Sequence[Run]) -> str:
+    """Return the end of the title of a chart of one of several runs."""
+    return f": {run.name}" if len(runs) > 1 else ""
 
 
 class RungMap(NamedTuple):
@@ -153,7 +138,7 @@ def solve_rate_maps(runs: Sequence[Run]) -> dict[str, Figure]:
         counts_CB = np.add.reduceat(np.array(counts, dtype=float), groups)
         total_C = counts_CB.sum(axis=1, keepdims=True)
         shares_CB = np.where(total_C > 0, counts_CB / np.maximum(total_C, 1), np.nan)
-        title = "Solve rates of conjectured problems" if len(runs) == 1 else f"Solve rates: {run.name}"
+        title = "Solve rates of conjectured problems" + _of(run, runs)
         rounds, edges = np.array(run.steps), (np.arange(bins + 1) - 0.5) / (bins - 1)
         legend = shade_words(shares_CB, "of the problems", "0%", "no problem played")
         maps[title] = cells(title, [*rounds[groups], rounds[-1] + 1], edges, shares_CB.T, legend, most=None)
@@ -161,8 +146,7 @@ def solve_rate_maps(runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 def solve_counts(correct: Sequence[int], n: int) -> tuple[np.ndarray, str]:
-    """Return shares of problems by right answers out of n, and a sentence on those never and often solved (sharply
-    bimodal with few in between)."""
+    """Return shares of problems by right answers out of n, and words on those never and often solved."""
     counts = np.bincount(np.asarray(correct, dtype=int), minlength=n + 1)
     shares = counts / counts.sum()
     return shares, f"{shares[0]:.0%} never, {shares[int(np.ceil(OFTEN * n)) :].sum():.0%} often"
@@ -171,17 +155,20 @@ def solve_counts(correct: Sequence[int], n: int) -> tuple[np.ndarray, str]:
 def solve_count_chart(runs: Sequence[Run]) -> dict[str, Figure]:
     """Plot held-out problems by right answers, before and after training, of several runs after it; {} without
     evaluations, or with different numbers of answers."""
-    wanted = [(runs[0], when, when) for when in ("before", "after")] if len(runs) == 1 else []
-    wanted = wanted or [(run, "after", run.name) for run in runs]
+    wanted = [(run, "after", run.name) for run in runs]
+    if len(runs) == 1:
+        wanted = [(runs[0], when, when) for when in ("before", "after")]
     curves, sizes = [], set[int]()
     for run, when, label in wanted:
         side = run.evaluation.get(when, {})
-        if side.get("correct") and side["n"]:
-            shares, words = solve_counts(side["correct"], side["n"])
-            curves.append(Curve(f"{label}: {words}", np.arange(side["n"] + 1), shares))
-            sizes.add(side["n"])
-    title = "Held-out problems by right answers"
-    return lines_of(title, curves, y_range=(0,), x_label=f"right answers of {sizes.pop()}") if len(sizes) == 1 else {}
+        if side.get("correct") and (n := side["n"]):
+            shares, words = solve_counts(side["correct"], n)
+            curves.append(Curve(f"{label}: {words}", np.arange(n + 1), shares))
+            sizes.add(n)
+    if len(sizes) != 1:
+        return {}
+    title, x_label = "Held-out problems by right answers", f"right answers of {sizes.pop()}"
+    return lines_of(title, curves, y_range=(0,), x_label=x_label)
 
 
 def reliability(runs: Sequence[Run]) -> dict[str, Figure]:
@@ -195,25 +182,28 @@ def reliability(runs: Sequence[Run]) -> dict[str, Figure]:
     if all(np.isnan(one.y).all() for one in curves):
         return {}
     curves.append(Curve("calibrated", np.array([0.0, 1.0]), np.array([0.0, 1.0])))
-    return lines_of(RELIABILITY, curves, y_range=SHARE, x_label="estimated solve rate")
+    return lines_of("Reliability of the predictor", curves, y_range=SHARE, x_label="estimated solve rate")
 
 
 def matrices(runs: Sequence[Run]) -> dict[str, Figure]:
-    """Plot provers of all iterations against critics of all iterations (Wang et al., figure 4), of
-    runs with win_rates.json."""
+    """Plot provers against critics of all iterations (Wang et al., figure 4), of runs with win_rates.json."""
     drawn: dict[str, Figure] = {}
     for run in runs:
-        raw = read_object(run.path / "win_rates.json", "the win rates of `eval --task win_rates`", checked_matrices)
-        for rate, words in MATRICES.items() if raw else ():
-            values = np.array(matrix_of(raw, rate), dtype=float)  # None becomes NaN
+        raw = read_object(run.path / "win_rates.json", "the win rates of `eval --task win_rates`", _matrices)
+        for rate, values in raw.get("rates", {}).items():
             if np.isfinite(values).any():
-                title = words if len(runs) == 1 else f"{words}, {run.name}"
+                title = MATRICES[rate] + _of(run, runs)
                 edges = [np.arange(size + 1) for size in values.shape]
                 drawn[title] = cells(
                     title, edges[1], edges[0], values, (), labels=("critics of iteration", "prover of iteration"),
                     names=(raw["critics"], raw["provers"]), inverted=True, written=True,
                 )  # fmt: skip
     return drawn
+
+
+def _matrices(result: dict[str, Any]) -> dict[str, Any]:
+    rates = {rate: np.array(matrix_of(result, rate), dtype=float) for rate in MATRICES}  # None becomes NaN
+    return {**result, "rates": rates}
 
 
 PANELS: tuple[tuple[str, Callable[[Sequence[Run]], dict[str, Figure]], bool], ...] = (

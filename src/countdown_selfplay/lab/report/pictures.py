@@ -54,7 +54,8 @@ def line_chart(
 ) -> Figure:
     """Plot curves, colours by index; those without points are left out. `y_range`: values always in view. `band`: the
     target band, a y range. `marks`: the starved rounds. `x_ticks` make x logarithmic."""
-    figure, axes = _axes(title, x_label)
+    figure = Figure()
+    axes = _dress(figure.subplots(), title, x_label)
     entries: list[tuple[Artist, str]] = []
     for i, curve in enumerate(curves):
         if curve.raw is not None:
@@ -104,7 +105,8 @@ def cells(
     """Plot values as shades from 0 to `most` (None: the largest) between two `colors`, NaN in `missing`. `legend`:
     pairs of colour and words. `names`: of columns and rows. `written`: with percentages in the cells. `discs`: x and
     the shares of the rows, which are their areas."""
-    figure, axes = _axes(title, labels[0])
+    figure = Figure()
+    axes = _dress(figure.subplots(), title, labels[0])
     axes.grid(False)
     axes.set_ylabel(labels[1])
     between = LinearSegmentedColormap.from_list("shades", [_color(name) for name in colors])
@@ -114,9 +116,7 @@ def cells(
         if words:
             axis.set_ticks(np.array(edges[:-1]) + 0.5, [str(word) for word in words])
     for i, j in np.argwhere(np.isfinite(values_YX)) if written else ():
-        color = _color(
-            "figure.facecolor" if values_YX[i, j] > 0.6 else "text.color"
-        )  # on deep shades and on pale ones
+        color = _color("figure.facecolor" if values_YX[i, j] > 0.6 else "text.color")  # on deep shades, on pale ones
         axes.text(j + 0.5, i + 0.5, f"{values_YX[i, j]:.1%}", ha="center", va="center", color=color)
     edge, entries = None if missing == "none" else _color("grid.color"), list[tuple[Artist, str]]()
     entries += [(Patch(facecolor=_color(color), edgecolor=edge), words) for color, words in legend]
@@ -146,22 +146,13 @@ def _color(name: str) -> str:
 
 
 class Bars(NamedTuple):
-    """Groups of adjacent bars: a group per label, in it a bar for each (name, heights). `intervals`: (low, high) per
-    label, drawn over the group."""
+    """Groups of adjacent bars: per label a bar for each (name, heights). `intervals`: (low, high) per label."""
 
     title: str
     labels: Sequence[str]
     bars: Sequence[tuple[str, Sequence[float]]]
     x_label: str
     intervals: Sequence[tuple[float, float]] = ()
-
-
-@styled
-def bar_chart(panel: Bars) -> Figure:
-    figure, axes = _axes(panel.title, panel.x_label)
-    _add_bars(axes, panel)
-    _add_legend(figure, axes, [(Patch(facecolor=f"C{i}"), name) for i, (name, _) in enumerate(panel.bars)])
-    return figure
 
 
 @styled
@@ -176,26 +167,19 @@ def bar_grid(panels: Sequence[Bars]) -> Figure:
             continue
         _dress(axes, panel.title, panel.x_label)
         axes.set_title(panel.title, x=0, y=1.03)
-        _add_bars(axes, panel)
-        entries = [Patch(facecolor=f"C{i}") for i in range(len(panel.bars))], [name for name, _ in panel.bars]
-        axes.legend(*entries, loc="upper left", bbox_to_anchor=(0, -0.2), ncols=len(panel.bars))
+        width, at = 0.8 / len(panel.bars), np.arange(len(panel.labels))
+        for i, (name, heights) in enumerate(panel.bars):
+            axes.bar(at + (i - (len(panel.bars) - 1) / 2) * width, heights, width, color=f"C{i}", label=name)
+        for x, (low, high) in zip(at, panel.intervals, strict=False):
+            axes.vlines(x, low, high, color=rcParams["text.color"], linewidth=1)
+        axes.set_xticks(at, panel.labels)
+        axes.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=len(panel.bars))
     return figure
-
-
-def _add_bars(axes: Axes, panel: Bars) -> None:
-    width = 0.8 / len(panel.bars)
-    at = np.arange(len(panel.labels))
-    for i, (_, heights) in enumerate(panel.bars):
-        axes.bar(at + (i - (len(panel.bars) - 1) / 2) * width, heights, width, color=f"C{i}")
-    for x, (low, high) in zip(at, panel.intervals, strict=False):
-        axes.vlines(x, low, high, color=rcParams["text.color"], linewidth=1)
-    axes.set_xticks(at, panel.labels)
 
 
 @styled
 def svg(figure: Figure) -> str:
-    """Return the figure as an SVG element, valid as a file too. Its colours are for a light page; a dark
-    one inverts them."""
+    """Return the figure as an SVG element, valid as a file too, whose colours a dark page inverts."""
     text = io.StringIO()
     with warnings.catch_warnings():  # names in a script that the measuring font lacks: the reader's fonts have it
         warnings.simplefilter("ignore", UserWarning)
@@ -204,20 +188,14 @@ def svg(figure: Figure) -> str:
     return drawn[drawn.index("<svg") :].replace("</style>", f"{_DARK}</style>", 1)
 
 
-def _axes(title: str, x_label: str) -> tuple[Figure, Axes]:
-    figure = Figure()
-    axes = figure.subplots()
-    _dress(axes, title, x_label)
-    return figure, axes
-
-
-def _dress(axes: Axes, title: str, x_label: str) -> None:
+def _dress(axes: Axes, title: str, x_label: str) -> Axes:
     axes.set_title(title, x=-0.12, y=1.03)  # finding a free place takes as long as all the rest
     axes.set_xlabel(x_label)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter("{x:.4g}")
     axes.yaxis.set_major_formatter("{x:.4g}")
+    return axes
 
 
 def _add_legend(figure: Figure, axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:

@@ -5,6 +5,7 @@ import base64
 import hashlib
 import json
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,39 +25,11 @@ OF_A_ROUND = 400_000
 """Bytes of one round."""
 LONGEST = 500  # characters of a word, a key, a move or a state
 REVISIONS = "Revisions"
+MAIN = ("/correct_rate", "/admitted_rate", "/reward", "/win_rate", "/solve_rate_mean")
+"""Ends of the names of the metrics that a round shows."""
+_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of characters
 MARK = '<meta name="generator" content="countdown-selfplay playground">'
 """Text that identifies such a page, which may then be replaced."""
-SOURCES = {
-    "proposal": "proposed", "random": "random problem", "data": "from the data set", "target": "target",
-}  # fmt: skip
-WHY_PROPOSAL = {
-    "malformed": "no problem can be read in it",
-    "out_of_range": "numbers or target beyond the run's ranges",
-    "not_as_asked": "not the size that the prompt named",
-    "copies_target": "the target itself",
-    "unsolvable": "it has no solution",
-    "held_out": "kept for the evaluation",
-    "duplicate": "proposed before in this round",
-    "not_novel": "played in an earlier round",
-}
-WHY_ANSWER = {
-    "wrong_value": "another value than the target",
-    "wrong_numbers": "a number is added, left out or used twice",
-    "division_by_zero": "it divides by zero",
-    "not_an_integer": "a division leaves a remainder",
-    "no_answer": "no complete answer tag",
-    "empty": "nothing was written",
-    "too_long": "too many characters",
-    "bad_character": "a character that no expression has",
-    "malformed": "no expression",
-    "grammar": "the last move is not of the form a op b = c",
-    "operand": "the last move uses a number that is not there",
-    "range": "the last move has no legal result",
-    "arithmetic": "the result in the last move is wrong",
-    "missed": "the last number is not the target",
-    "too_many_moves": "cut at the most moves",
-}
-"""Reason -> explanation. Reasons of other domains have none."""
 
 
 def write_playground(run_dir: Path | str, out: Path | str | None = None, note: str = "") -> Path:
@@ -75,22 +48,21 @@ def playground(run: Run, note: str = "") -> str:
     played = rounds_of(run)
     encoded = [_small(step, rows, run) for step, rows in played]
     kept = evenly([len(one) for one in encoded], MOST)
-    numbers = [step for step, _ in played]
-    gaps = [_gap(numbers, before, index) for before, index in zip([-1, *kept], kept, strict=False)]
-    head = {
-        "name": visible(run.name), "word": "Iteration" if run.iterations else "Round", "gaps": gaps,
-        "sources": SOURCES, "why": {"proposal": WHY_PROPOSAL, "answer": WHY_ANSWER},
-    }  # fmt: skip
+    gaps = []  # the logged rounds between two shown ones, in words
+    for before, index in zip([-1, *kept], kept, strict=False):
+        between = [f"{step:g}" for step, _ in played[before + 1 : index]]
+        gaps.append(" to ".join(dict.fromkeys([*between[:1], *between[-1:]])))
+    head = {"name": visible(run.name), "word": "Iteration" if run.iterations else "Round", "gaps": gaps}
     data = f'{_json(head)[:-1]},"rounds":[{",".join(encoded[i] for i in kept)}]}}'
     script = PackageLoader(__package__).get_source(template("playground.html.j2").environment, "playground.js")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     version = run.environment.get("countdown-selfplay")
-    facts = [f"{len(played):,} logged rounds", f"seed {run.config['seed']}" if "seed" in run.config else ""]
-    facts += [f"countdown-selfplay {version}" if version else ""]
+    facts = [f"{len(played):,} logged rounds"]
+    facts += [f"seed {run.config['seed']}"] if "seed" in run.config else []
+    facts += [f"countdown-selfplay {version}"] if version else []
     return template("playground.html.j2").render(
-        mark=MARK, name=visible(run.name), facts=[fact for fact in facts if fact], note=note,
-        setting=tables.setting(run), notes=_notes(run, len(kept), len(played)),
-        left_out=", ".join(gap for gap in gaps if gap), data=data, script=script, digest=digest,
+        mark=MARK, name=visible(run.name), facts=facts, note=note, setting=tables.setting(run),
+        notes=_notes(run, len(kept), len(played)), data=data, script=script, digest=digest,
     )  # fmt: skip
 
 
@@ -115,37 +87,33 @@ def rounds_of(run: Run) -> list[tuple[int, list[dict[str, Any]]]]:
 def round_data(step: int, rows: Sequence[Mapping[str, Any]], run: Run) -> dict[str, Any]:
     """Return the page's data of a round: `proposals`, `problems` with the answers to each, and `others`, texts without
     a problem; `right` of `answers` logged first answers; `metrics` of all that was played."""
-    proposals = [row for row in rows if kind_of(row) == "conjecturer"]
-    rest = [row for row in rows if kind_of(row) != "conjecturer"]
-    problems = dict.fromkeys(str(row["problem"]) for row in rest if row.get("problem") is not None)
-    answers = [row for row in rest if kind_of(row) == "prover" and row.get("reason") not in OUTCOMES]
+    proposals = [row for row in rows if _kind(row) == "conjecturer"]
+    rest = [row for row in rows if _kind(row) != "conjecturer"]
+    answers = [row for row in rest if _kind(row) == "prover" and row.get("reason") not in OUTCOMES]
+    logged = next((row for row in run.rounds if row["step"] == step), {})
+    problems = []
+    for key in dict.fromkeys(str(row["problem"]) for row in rest if row.get("problem") is not None):
+        of = [row for row in rest if str(row.get("problem")) == key]
+        known = {name: _label(str(of[0][name])) for name in ("rung", "source") if name in of[0]}
+        paid = [_pay(row) for row in proposals if row.get("problem") == key and row.get("reason") == "ok"]
+        problems.append({"problem": _label(key), **known, **({"pay": paid[0]} if paid else {}), "groups": _groups(of)})
     return {
         "round": step, "right": sum(row.get("reason") in GOOD for row in answers), "answers": len(answers),
-        "metrics": next((_told(row) for row in run.rounds if row["step"] == step), {}),
-        "proposals": _shared([_card(row) for row in proposals]),
-        "problems": [
-            _problem(key, [row for row in rest if str(row.get("problem")) == key], proposals) for key in problems
-        ],
+        "metrics": {visible(name): float(f"{logged[name]:.3g}") for name in logged if name.endswith(MAIN)},
+        "proposals": _shared([_card(row) for row in proposals]), "problems": problems,
         "others": _groups([row for row in rest if row.get("problem") is None]),
     }  # fmt: skip
 
 
-def kind_of(row: Mapping[str, Any]) -> str:
+def _kind(row: Mapping[str, Any]) -> str:
     return str(row["role"]).partition("/")[0]
-
-
-def _problem(key: str, rows: Sequence[Mapping[str, Any]], proposals: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    known = {name: _label(str(rows[0][name])) for name in ("rung", "source") if name in rows[0]}
-    paid = [row for row in proposals if row.get("problem") == key and row.get("reason") == "ok"]
-    return {"problem": _label(key), **known, **({"pay": _pay(paid[0])} if paid else {}), "groups": _groups(rows)}
 
 
 def _groups(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Group cards: first answers, critiques, revisions, texts of other roles."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        kind = kind_of(row)
-        title = REVISIONS if row.get("reason") in OUTCOMES else HEADINGS.get(kind, f"Texts of {kind}")
+        title = REVISIONS if row.get("reason") in OUTCOMES else HEADINGS.get(_kind(row), f"Texts of {_kind(row)}")
         groups.setdefault(title, []).append(_card(row))
     order = {title: i for i, title in enumerate([*HEADINGS.values(), REVISIONS])}
     titles = sorted(groups, key=lambda title: order.get(title, len(order)))
@@ -153,45 +121,36 @@ def _groups(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _shared(cards: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return cards with their common prompt once."""
+    """Return cards with their common prompt once, and equal cards as one with their `count`."""
     prompts = {card["prompt"] for card in cards}
     shared = prompts.pop() if len(prompts) == 1 else ""
-    rest = [{name: value for name, value in card.items() if name != "prompt" or not shared} for card in cards]
-    return {"prompt": shared, "cards": merged(rest)}
+    equal: dict[str, dict[str, Any]] = {}
+    counts = Counter[str]()
+    for card in cards:
+        rest = {name: value for name, value in card.items() if name != "prompt" or not shared}
+        text = json.dumps(rest, sort_keys=True)
+        equal.setdefault(text, rest)
+        counts[text] += 1
+    shown = [equal[text] | ({"count": count} if count > 1 else {}) for text, count in counts.items()]
+    return {"prompt": shared, "cards": shown}
 
 
 def _card(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the card of a sample without absent fields."""
     reason, role, moves = str(row.get("reason") or "no reason"), str(row["role"]), row.get("moves")
-    card: dict[str, Any] = {
-        "text": visible(text_of(row.get("completion"))),
-        "prompt": visible(text_of(row.get("prompt"))),
-    }
-    card |= {"reason": _label(reason), "good": reason in GOOD, **_pay(row)}
+    text, prompt = (visible(text_of(row.get(name))) for name in ("completion", "prompt"))
+    card: dict[str, Any] = {"text": text, "prompt": prompt, "reason": _label(reason), "good": reason in GOOD}
+    card |= _pay(row)
     if "/" in role:
         card["player"] = _label(role)
     if isinstance(moves, list) and all(isinstance(move, list) and len(move) == 2 for move in moves):
-        lines = [(" ".join(map(str, s)) if isinstance(s, list) else text_of(s), text_of(text)) for s, text in moves]
-        card["moves"] = [[_label(state), _label(text)] for state, text in lines]
+        lines = [(" ".join(map(str, s)) if isinstance(s, list) else text_of(s), text_of(move)) for s, move in moves]
+        card["moves"] = [[_label(state), _label(move)] for state, move in lines]
     return card
 
 
 def _pay(row: Mapping[str, Any]) -> dict[str, float]:
     return {name: row[name] for name in ("reward", "advantage", "solve_rate") if is_number(row.get(name))}
-
-
-def merged(cards: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Merge equal cards into one with their `count`."""
-    equal: dict[str, list[dict[str, Any]]] = {}
-    for card in cards:
-        equal.setdefault(json.dumps(card, sort_keys=True), []).append(card)
-    return [{**same[0], **({"count": len(same)} if len(same) > 1 else {})} for same in equal.values()]
-
-
-def _told(row: Mapping[str, float]) -> dict[str, float]:
-    """Return the main metrics of a round."""
-    ends = ("/correct_rate", "/admitted_rate", "/reward", "/win_rate", "/solve_rate_mean")
-    return {visible(name): float(f"{value:.3g}") for name, value in row.items() if name.endswith(ends)}
 
 
 def visible(text: str) -> str:
@@ -207,12 +166,8 @@ def _label(text: str) -> str:
     return visible(text if len(text) <= LONGEST else f"{text[:LONGEST]} …")
 
 
-_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
 def evenly(sizes: Sequence[int], most: int) -> list[int]:
-    """Return indices of as many as together are no larger than `most`: the first, the last and evenly between; of two
-    or more at least two."""
+    """Return indices of as many as fit into `most`: the first, the last and evenly between; at least two."""
     count = len(sizes)
     while True:
         chosen = sorted({round(i * (len(sizes) - 1) / max(count - 1, 1)) for i in range(count)})
@@ -236,12 +191,6 @@ def _json(value: Any) -> str:
     """Return JSON that is safe in a script element."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _gap(numbers: Sequence[float], before: int, index: int) -> str:
-    """Describe the logged rounds between two shown ones."""
-    between = [f"{number:g}" for number in numbers[before + 1 : index]]
-    return between[0] if len(between) == 1 else f"{between[0]} to {between[-1]}" if between else ""
 
 
 def _notes(run: Run, shown: int, logged: int) -> list[str]:

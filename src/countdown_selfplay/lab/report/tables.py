@@ -1,5 +1,4 @@
-"""Tables of the page as rows of cells: results with intervals, comparison of arms, health,
-settings and differences."""
+"""Tables of the page as rows of cells: results with intervals, comparison of arms, health, settings, differences."""
 
 import json
 import math
@@ -15,18 +14,15 @@ from ...evaluation.findings import beyond, healthy_of, mean, subject
 from ...evaluation.load import Run
 from ...statistics.bootstrap import Estimate, Interval
 from ..compare import Arm, Comparison, aligned_arms, check_settings, compare_arms, load_result, unlike_precisions
-from .arms import PLACES, RunArm, arms_of, band_text, over_seeds
-from .charts import declared_in
+from .charts import PLACES, RunArm, arms_of, band_text, declared_in, over_seeds
 
-_RESAMPLES = 10_000
 _ALIKE = 1e-9  # a width that only rounding gives
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells are texts, None, an Estimate, an Interval (coloured if it excludes 0), or one of the dicts of the
-    template's macro `cell`. The first `labels` columns are text, the others numbers. `groups`: titles over equally
-    many columns each."""
+    """Cells are texts, None, an Estimate, an Interval (coloured if it excludes 0), or a dict of the macro `cell`.
+    The first `labels` columns are text, the others numbers. `groups`: titles over equally many columns each."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -37,13 +33,13 @@ class Table:
 
 SETTING = (
     "max_steps", "seed", "policy_sharing", "prover_objective", "conjecturer_objective", "conjecturer_reward",
-    "conjecturer_reward_kwargs", "anchor_fraction", "fill", "prover_learning_rate",
+    "conjecturer_reward_kwargs", "anchor_fraction", "fill", "learning_rate", "prover_learning_rate",
     "conjecturer_learning_rate", "beta", "prover_beta", "conjecturer_beta", "prover_entropy_coef",
-    "conjecturer_entropy_coef", "problems_per_round", "proposals_per_round",
+    "conjecturer_entropy_coef", "problems_per_round", "proposals_per_round", "num_generations",
     "prover_num_generations", "per_device_train_batch_size", "operands", "number_high", "target_high", "prover_prompt",
     "answer_rule", "length_penalty",
 )  # fmt: skip
-"""Fields that the page shows first; an unset one of a role has the value of both roles'."""
+"""Fields that the page shows first, if they are set."""
 FILTERS = re.compile(r"proposer/(raw|valid_rate|rejected_.*|eligible_rate|refused_.*|selected)")
 TIERS = re.compile(r"valid_conjecture_rate|mean_prover_pass_rate|prover_pass_rate_tier_\d+")
 WINDOW = 5
@@ -51,15 +47,12 @@ WINDOW = 5
 
 
 def labelled(runs: Sequence[Run], names: Iterable[str], cells: Callable[[str], Sequence[Any]]) -> list[list[Any]]:
-    """Return a row for each metric that has a cell, with its definition as a hint."""
-    rows = [[label(name, runs), *cells(name)] for name in names]
+    """Return a row for each metric that has a cell: the metric in words, with its definition as a hint, and cells."""
+    declared, rows = declared_in(runs), []
+    for name in names:
+        words = re.sub("^(the )?(share of )?", "", subject(declared[name]))
+        rows.append([{"text": words, "hint": definition(name, declared[name])}, *cells(name)])
     return [row for row in rows if any(cell is not None for cell in row[1:])]
-
-
-def label(name: str, runs: Sequence[Run]) -> dict[str, str]:
-    """Return the metric in words, with its definition as a hint."""
-    metric = next(run.declared[name] for run in runs if name in run.declared)
-    return {"text": re.sub("^(the )?(share of )?", "", subject(metric)), "hint": definition(name, runs)}
 
 
 def windows(runs: Sequence[Run]) -> Table | None:
@@ -70,9 +63,13 @@ def windows(runs: Sequence[Run]) -> Table | None:
     if not width or not any(name.startswith("prover_pass") for name in names):
         return None
 
-    def cells(name: str) -> list[Any]:
-        pairs = [zip(*(ends(run, name, width) for run in arm.runs), strict=True) for arm in arms]
-        return [_shown(values) for sides in pairs for values in sides]
+    def cells(name: str) -> list[str | Estimate | None]:
+        shown: list[str | Estimate | None] = []
+        for arm in arms:
+            for values in zip(*(ends(run, name, width) for run in arm.runs), strict=True):
+                known = [value for value in values if value is not None]
+                shown.append(over_seeds(known) if len(known) > 1 else f"{known[0]:.3f}" if known else None)
+        return shown
 
     head = [f"rounds 1 to {width}" if width > 1 else "round 1", f"last {width}"] * len(arms)
     rows, titles = labelled(runs, names, cells), [arm.name for arm in arms] if len(arms) > 1 else []
@@ -90,14 +87,6 @@ def ends(run: Run, metric: str, width: int = WINDOW) -> tuple[float | None, floa
     sides = [v for step, v in series if step <= width], [v for step, v in series if step > last - width]
     first, second = (math.fsum(values) / len(values) if values else None for values in sides)
     return first, second
-
-
-def _shown(values: Sequence[float | None]) -> str | Estimate | None:
-    """Format one seed's value, or the mean over those of several that have it."""
-    known = [value for value in values if value is not None]
-    if len(known) > 1:
-        return over_seeds(known)
-    return f"{known[0]:.3f}" if known else None
 
 
 def filtering(runs: Sequence[Run]) -> Table | None:
@@ -138,22 +127,17 @@ def results(runs: Sequence[Run]) -> Table | None:
         shown = [dict(zip(("before", "after", "difference"), one, strict=True)) for one in cells]
         rows.append([label, *(shown if len(runs) > 1 else cells[0])])
     head = ["before", "after", "difference"] if len(runs) == 1 else [run.name for run in evaluated]
-    return Table(["", *head], rows, _result_note([run.evaluation for run in evaluated]))
-
-
-def _result_note(evaluated: Sequence[dict[str, Any]]) -> str:
-    sizes = {(evaluation["after"]["problems"], evaluation["after"]["n"]) for evaluation in evaluated}
-    parts = [f"{problems} held-out problems, {n} answers each" for problems, n in sorted(sizes, key=str) if n]
-    note = f"{'; '.join(parts) + '. ' if parts else ''}In brackets 95% intervals, paired for differences of pass@k. "
-    cut = max(evaluation[when]["truncated_rate"] or 0 for evaluation in evaluated for when in ("before", "after"))
+    sides = [run.evaluation["after"] for run in evaluated if run.evaluation["after"]["n"]]
+    sizes = dict.fromkeys(f"{side['problems']} held-out problems, {side['n']} answers each. " for side in sides)
+    note = f"{''.join(sizes)}In brackets 95% intervals, paired for differences of pass@k. "
+    cut = max(run.evaluation[when]["truncated_rate"] or 0 for run in evaluated for when in ("before", "after"))
     if cut > 0.01:
         note += f"Up to {cut:.1%} of the answers were cut at the token limit and count as wrong."
-    return note
+    return Table(["", *head], rows, note)
 
 
 def against_control(runs: Sequence[Run]) -> Table | None:
-    """Return pass@k after training without and with a conjecturer, and the paired difference; None
-    without a control."""
+    """Return pass@k after training without and with a conjecturer, paired; None without a control."""
     controlled = [run for run in runs if run.control]
     if not controlled:
         return None
@@ -187,14 +171,8 @@ def health(runs: Sequence[Run]) -> Table | None:
 
     rows = labelled(runs, [metric.name for metric in _judged(runs)], cells)
     head = ["", "healthy", *["mean", "max", "rounds > 0"] * len(runs)]
-    judged = any(row[1]["text"] for row in rows)
-    if not judged:
-        head, rows = [head[0], *head[2:]], [[row[0], *row[2:]] for row in rows]
-    note = (
-        "Means are over the rounds that have the value; the share of rounds above 0 is of all logged rounds. ✓: "
-        "inside the healthy range over the run and in its last fifth; ✗: not."
-    )
-    return Table(head, rows, note, 1 + judged, [run.name for run in runs] if len(runs) > 1 else []) if rows else None
+    note = "Means over the rounds that have the value. ✓: healthy over the run and in its last fifth; ✗: not."
+    return Table(head, rows, note, 2, [run.name for run in runs] if len(runs) > 1 else []) if rows else None
 
 
 def _judged(runs: Sequence[Run]) -> list[Metric]:
@@ -205,38 +183,17 @@ def _judged(runs: Sequence[Run]) -> list[Metric]:
     return sorted(rows, key=lambda one: any(one.name.endswith(end) for end in trainers))
 
 
-def definition(metric: str, runs: Sequence[Run]) -> str:
-    """Return the logged name of a metric, its meaning, and the run's healthy range."""
-    declared = next((run.declared[metric] for run in runs if metric in run.declared), None)
-    if declared is None:
-        return metric
-    text, bounds = f"{metric}: {declared.explained}", range_text(declared.healthy)
+def definition(name: str, metric: Metric) -> str:
+    """Return the logged name of a metric, its meaning, and its healthy range."""
+    text, bounds = f"{name}: {metric.explained}", range_text(metric.healthy)
     return f"{text} Healthy: {bounds}." if bounds else text
 
 
 def setting(run: Run) -> dict[str, str]:
-    """Return the main settings that the run reads."""
-    shown = {name: run.config.get(name) for name in SETTING if _acts(run, name)}
-    shared = {name: run.config.get(re.sub("^(prover|conjecturer)_", "", name)) for name in shown}
-    both = {name: shared[name] if value is None else value for name, value in shown.items()}
-    texts = {name: plain(value) for name, value in both.items() if value is not None}
+    """Return the main settings."""
+    texts = {name: plain(run.config[name]) for name in SETTING if run.config.get(name) is not None}
     device = run.environment.get("device")
     return texts if device is None else {**texts, "device": f"{device} x {run.environment.get('processes', 1)}"}
-
-
-def _acts(run: Run, field: str) -> bool:
-    """Return whether the run reads a setting. An iterated run (with an `algorithm`) has no loss with a KL, and a
-    `beta` under DPO alone; a role without a player has no settings, but a proposer may use the conjecturer's
-    reward without one."""
-    algorithm, role = run.config.get("algorithm"), field.partition("_")[0]
-    if field == "beta":
-        return algorithm in ("dpo", "step_dpo")
-    if field.endswith("_beta") and algorithm is not None:
-        return False
-    kinds = {metric.name.partition("/")[0] for metric in run.metrics}
-    if role not in ("prover", "conjecturer") or role in kinds or not kinds:
-        return True
-    return field.startswith("conjecturer_reward") and run.config.get("proposer") is not None
 
 
 def whole_config(run: Run) -> Table:
@@ -246,8 +203,7 @@ def whole_config(run: Run) -> Table:
 
 
 def differences(runs: Sequence[Run]) -> Table:
-    """Return the settings in which the runs differ, one column per arm; differences within an arm (seeds)
-    share a cell."""
+    """Return the settings in which the runs differ, a column per arm; differences within an arm share a cell."""
     arms, rows = arms_of(runs), []
     for name in sorted({name for run in runs for name in run.config} - PLACES):
         cells = [[plain(run.config[name]) if name in run.config else "–" for run in arm.runs] for arm in arms]
@@ -259,9 +215,7 @@ def differences(runs: Sequence[Run]) -> Table:
 
 def plain(value: Any) -> str:
     """Format a config value in one line."""
-    if value is None:
-        return "none"
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+    return "none" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def compared(arms: Sequence[RunArm]) -> tuple[Comparison | str | None, str]:
@@ -281,10 +235,11 @@ def compared(arms: Sequence[RunArm]) -> tuple[Comparison | str | None, str]:
     except DataError as error:
         return str(error), ""
     sizes = [len(result.keys) for arm in loaded for result in arm.results]
-    common = len(aligned[0].results[0].keys)
-    said = f"The runs were evaluated on different problems ({min(sizes)} to {max(sizes)} of them): compared are the "
-    said = "" if set(sizes) == {common} else f"{said}{common} that all have in common."
-    return compare_arms(aligned, resamples=_RESAMPLES), " ".join([said, *unlike_precisions(loaded)]).strip()
+    notes, common = unlike_precisions(loaded), len(aligned[0].results[0].keys)
+    if set(sizes) != {common}:
+        different = f"on different problems ({min(sizes)} to {max(sizes)} of them)"
+        notes.insert(0, f"The runs were evaluated {different}: compared are the {common} that all have in common.")
+    return compare_arms(aligned), " ".join(notes)
 
 
 def comparison(result: Comparison | str | None, note: str = "") -> Table | None:
@@ -297,12 +252,11 @@ def comparison(result: Comparison | str | None, note: str = "") -> Table | None:
         wide = f"[{d.bonferroni.low:+.3f}, {d.bonferroni.high:+.3f}]"
         rows.append([f"{d.arm} pass@{d.k}", first, value, d.percentile, wide, f"{d.p_holm:.3f}"])
     head = ["", result.arms[0], "arm's", "difference", f"Bonferroni ({len(rows)})", "p (Holm)"]
-    return Table(head, rows, " ".join(filter(None, (note, *result.notes()))))
+    return Table(head, rows, " ".join((note, *result.notes())).strip())
 
 
 def gains(arms: Sequence[RunArm]) -> Table | None:
-    """Return the change by training of pass@k, mean over the seeds of each arm; None without an arm of
-    several evaluated seeds."""
+    """Return the change of pass@k by training, mean over an arm's seeds; None without an arm of several."""
     several = [arm for arm in arms if len(arm.runs) > 1 and all(run.evaluation for run in arm.runs)]
     names = dict.fromkeys(name for arm in several for run in arm.runs for name in run.evaluation["difference"])
     rows = []
@@ -316,8 +270,7 @@ def gains(arms: Sequence[RunArm]) -> Table | None:
 
 
 def _over_seeds(known: Sequence[Interval]) -> Interval:
-    """Return the mean of single seeds' gains with its interval; for equal gains the combined
-    intervals over problems."""
+    """Return the mean of seeds' gains with its interval; for equal gains the combined intervals over problems."""
     interval = over_seeds([one.difference for one in known])
     if interval.high - interval.low > _ALIKE:
         return Interval(interval.value, interval.low, interval.high)

@@ -1,6 +1,4 @@
-"""Figures of SGS for runs with the proposer `targets`, in addition to declared charts: the cumulative solve rate (1),
-the robustness of its fits (8), the composition of the target set (10), targets solved beyond the baseline (13), and
-the rounds before targets were solved (5)."""
+"""Figures of SGS for runs with the proposer `targets`, in addition to declared charts: 1, 5, 8, 10 and 13."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,18 +11,13 @@ from ...evaluation.load import Run, read_object
 from ...proposers.metrics import BINS, LAST_SOLVED, STORIES
 from ...statistics.solved import FIRST_SOLVED
 from ..scaling import Points, fits_on_halves, fits_without_tails
-from .arms import arms_of, over_seeds
-from .charts import lines_of
-from .pictures import Bars, Curve, Figure, bar_chart, cells
+from .charts import arms_of, lines_of, over_seeds
+from .pictures import Bars, Curve, Figure, bar_grid, cells
 
-SOLVED, BEFORE = "Cumulative solve rate of the targets", "Trainable synthetic problems before a target is solved"
+SOLVED = "Cumulative solve rate of the targets"
 
-MOST = 2000
-"""Number of targets, the first ones, whose features are computed for figure 10."""
-
-POINTS = 100
-"""Approximate number of points of an arm that figure 8 fits, 104 times."""
-
+MOST = 2000  # targets, the first ones, whose features are computed for figure 10
+POINTS = 100  # approximate number of points of an arm that figure 8 fits, 104 times
 SINCE = "generations since every target was attempted"
 
 Series = tuple[np.ndarray, np.ndarray]
@@ -37,44 +30,37 @@ def target_figures(runs: Sequence[Run], yardsticks: Mapping[str, float] | None =
     runs = [run for run in runs if len(solved_by(run)[0])]
     if not runs:
         return {}
-    figures = _cumulative(runs, yardsticks or {}) | _before_solved(runs) | stories(runs) | fit_checks(runs)
-    return figures | beyond_baseline(runs) | composition(runs[0])
-
-
-def _cumulative(runs: Sequence[Run], yardsticks: Mapping[str, float]) -> dict[str, Figure]:
-    """Plot figure 1, right: mean over the seeds of an arm, with their interval as a band."""
-    curves = []
-    for arm in arms_of(runs):
+    solved, before = [], []
+    for arm in arms_of(runs):  # figure 1, right, and figure 5, right, of the last round that logged it
         label = arm.name if len(runs) > 1 else "solved so far"
-        curves.append(over_generations(label, [solved_by(run) for run in arm.runs]))
-    ends_at = np.array([min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)])
-    curves += [Curve(name, ends_at, np.full(2, rate)) for name, rate in yardsticks.items()]
-    return lines_of(SOLVED, curves, y_range=(0.0,), x_label="generations")
-
-
-def _before_solved(runs: Sequence[Run]) -> dict[str, Figure]:
-    """Plot figure 5, right, of the last round that logged it: ten tenths of the rounds before a target was solved."""
-    curves = []
-    for arm in arms_of(runs):
+        solved.append(over_generations(label, [solved_by(run) for run in arm.runs]))
         rows = [[run.series(f"targets/presolve_{k}") for k in range(BINS)] for run in arm.runs]
         known = [[series[-1][1] for series in row] for row in rows if all(row)]
         if known:
             label = arm.name if len(runs) > 1 else "share of rounds"
-            curves.append(Curve(label, np.arange(1, BINS + 1), np.mean(known, axis=0)))
-    return lines_of(BEFORE, curves, y_range=(0.0,), x_label="tenth of the rounds before")
+            before.append(Curve(label, np.arange(1, BINS + 1), np.mean(known, axis=0)))
+    ends_at = np.array([min(curve.x[0] for curve in solved), max(curve.x[-1] for curve in solved)])
+    solved += [Curve(name, ends_at, np.full(2, rate)) for name, rate in (yardsticks or {}).items()]
+    figures = lines_of(SOLVED, solved, y_range=(0.0,), x_label="generations")
+    title = "Trainable synthetic problems before a target is solved"
+    figures |= lines_of(title, before, y_range=(0.0,), x_label="tenth of the rounds before")
+    return figures | stories(runs) | fit_checks(runs) | beyond_baseline(runs) | composition(runs[0])
 
 
-def solved_by(run: Run, metric: str = "targets/solve_rate") -> Series:
+def _logged(run: Run) -> list[dict[str, float]]:
+    return [row for row in run.rounds if "targets/solve_rate" in row and "round/generations" in row]
+
+
+def solved_by(run: Run) -> Series:
     """Return generations and cumulative solve rate of the logged rounds."""
-    rows = [row for row in run.rounds if metric in row and "round/generations" in row]
-    return np.array([r["round/generations"] for r in rows]), np.array([r[metric] for r in rows])
+    rows = _logged(run)
+    return np.array([r["round/generations"] for r in rows]), np.array([r["targets/solve_rate"] for r in rows])
 
 
 def after_first_pass(run: Run) -> int:
     """Return the index of the logged round from which on every target had been attempted; 0 if the run does not record
     it. Before it a cumulative solve rate grows with every batch of targets, without learning."""
-    rows = [row for row in run.rounds if "targets/solve_rate" in row and "round/generations" in row]
-    return next((i for i, row in enumerate(rows) if row.get("targets/attempted", 1) >= 1), 0)
+    return next((i for i, row in enumerate(_logged(run)) if row.get("targets/attempted", 1) >= 1), 0)
 
 
 def on_one_grid(curves: Sequence[Series]) -> tuple[np.ndarray, np.ndarray]:
@@ -95,43 +81,36 @@ def over_generations(label: str, curves: Sequence[Series]) -> Curve:
 
 
 def first_solved(run: Run) -> dict[str, int | None]:
-    """Return target -> round in which it was first solved, None for never, without those that were set aside; {} if
-    the run has not written it."""
+    """Return target -> round in which it was first solved (None: never), without those set aside; {} if unwritten."""
     what = "which targets were set aside"
     aside = read_object(run.path / STORIES, what, lambda f: dict.fromkeys(f.get("aside", [])))
     first = read_object(run.path / FIRST_SOLVED, "when targets were solved", lambda f: dict(f.get("first_solved", {})))
     return {key: at for key, at in first.items() if key not in aside}
 
 
-def is_baseline(run: Run) -> bool:
-    """Return whether the run is REINFORCE^1/2 on the targets alone, which defines D_hard."""
-    alone = run.config.get("conjecturer_players") == 0
-    rate = run.config.get("prover_learning_rate")
-    return alone and run.config.get("prover_objective") == "reinforce_half" and rate != 0
-
-
 def beyond_baseline(runs: Sequence[Run]) -> dict[str, Figure]:
-    """Plot figure 13: of the targets that no run of the baseline solved, the share that each arm has solved. {}
-    without a baseline among the runs, or if it solved everything."""
-    known = {id(run): first_solved(run) for run in runs}
-    base = [known[id(run)] for run in runs if is_baseline(run) and known[id(run)]]
+    """Plot figure 13: of the targets that no run of the baseline (REINFORCE^1/2 on the targets alone) solved, the
+    share that each arm has solved. {} without a baseline among the runs, or if it solved everything."""
+    known = {id(run): first for run in runs if (first := first_solved(run))}
+    runs_known = [run for run in runs if id(run) in known]
+    base = []
+    for run in runs_known:
+        alone = run.config.get("conjecturer_players") == 0 and run.config.get("prover_learning_rate") != 0
+        if alone and run.config.get("prover_objective") == "reinforce_half":
+            base.append(known[id(run)])
     hard = {key for key in (base[0] if base else {}) if all(one.get(key) is None for one in base)}
     if not hard or len(base) == len(runs):
         return {}
     curves = []
-    for arm in arms_of([run for run in runs if known[id(run)]]):
-        solved = [(run, known[id(run)]) for run in arm.runs]
-        curves.append(over_generations(arm.name, [_solved_of(run, first, hard) for run, first in solved]))
+    for arm in arms_of(runs_known):
+        series: list[Series] = []
+        for run in arm.runs:
+            at = np.sort([value for key in hard if (value := known[id(run)].get(key)) is not None])
+            solved = np.searchsorted(at, [row["step"] for row in _logged(run)], side="right")
+            series.append((solved_by(run)[0], solved / len(hard)))
+        curves.append(over_generations(arm.name, series))
     title = f"Of the {len(hard)} targets that the baseline never solved"
     return lines_of(title, curves, y_range=(0.0,), x_label="generations")
-
-
-def _solved_of(run: Run, first: Mapping[str, int | None], keys: set[str]) -> Series:
-    """Return the share of `keys` that was solved, at the generations of the logged rounds."""
-    x, _ = solved_by(run)
-    rounds = [row["step"] for row in run.rounds if "targets/solve_rate" in row]
-    at = np.sort([value for key in keys if (value := first.get(key)) is not None])
-    return x, np.searchsorted(at, rounds, side="right") / len(keys)
 
 
 def stories(runs: Sequence[Run]) -> dict[str, Figure]:
@@ -159,7 +138,7 @@ def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
     """Plot figure 8, two panels for each arm: the fits without the last 10, 20 and 30% of its points, and those on 100
     random halves, of which the lowest and the highest asymptote are drawn. {} if an arm's curve cannot be fitted. As
     in the paper the fits are re-centred: generations and R0 begin when a run has attempted every target (the paper
-    leaves out its first 100,000 generations). Of many points every n-th is fitted, about POINTS of them."""
+    leaves out its first 100,000 generations)."""
     drawn: dict[str, Figure] = {}
     for arm in arms_of(runs):
         cut = [(solved_by(run), after_first_pass(run)) for run in arm.runs]
@@ -207,16 +186,13 @@ def composition(run: Run) -> dict[str, Figure]:
     kinds["none of them"] = ~np.any(list(kinds.values()), axis=0)
     levels = {"1": (1, 1), "2": (2, 2), "3 to 4": (3, 4), "5 to 8": (5, 8), "9 or more": (9, np.inf)}
     counts = {word: (columns["solutions"] >= a) & (columns["solutions"] <= b) for word, (a, b) in levels.items()}
+    panels = {"What the targets need": (kinds, "every solution needs")}
+    panels["How many solutions the targets have"] = (counts, "inequivalent solutions")
     drawn: dict[str, Figure] = {}
-    for title, groups, label in (
-        ("What the targets need", kinds, "every solution needs"),
-        ("How many solutions the targets have", counts, "inequivalent solutions"),
-    ):
-        bars = [
-            ("targets", [float(of.sum()) for of in groups.values()]),
-            ("solved", [float((solved_P & of).sum()) for of in groups.values()]),
-        ]
-        drawn[title] = bar_chart(Bars(title, list(groups), bars, label))
+    for title, (groups, label) in panels.items():
+        bars = [("targets", [float(of.sum()) for of in groups.values()])]
+        bars.append(("solved", [float((solved_P & of).sum()) for of in groups.values()]))
+        drawn[title] = bar_grid([Bars(title, list(groups), bars, label)])
     return drawn
 
 

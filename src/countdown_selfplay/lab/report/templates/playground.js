@@ -2,6 +2,40 @@
 // Texts of models are only ever text nodes: nothing here writes HTML.
 const data = JSON.parse(document.getElementById("data").textContent);
 const rounds = data.rounds, find = id => document.getElementById(id);
+const sources = {
+  proposal: "proposed",
+  random: "random problem",
+  data: "from the data set",
+  target: "target",
+};
+// Reason -> explanation. Reasons of other domains have none.
+const whyProposal = {
+  malformed: "no problem can be read in it",
+  out_of_range: "numbers or target beyond the run's ranges",
+  not_as_asked: "not the size that the prompt named",
+  copies_target: "the target itself",
+  unsolvable: "it has no solution",
+  held_out: "kept for the evaluation",
+  duplicate: "proposed before in this round",
+  not_novel: "played in an earlier round",
+};
+const whyAnswer = {
+  wrong_value: "another value than the target",
+  wrong_numbers: "a number is added, left out or used twice",
+  division_by_zero: "it divides by zero",
+  not_an_integer: "a division leaves a remainder",
+  no_answer: "no complete answer tag",
+  empty: "nothing was written",
+  too_long: "too many characters",
+  bad_character: "a character that no expression has",
+  malformed: "no expression",
+  grammar: "the last move is not of the form a op b = c",
+  operand: "the last move uses a number that is not there",
+  range: "the last move has no legal result",
+  arithmetic: "the result in the last move is wrong",
+  missed: "the last number is not the target",
+  too_many_moves: "cut at the most moves",
+};
 let at = -1, later = 0;
 
 function make(tag, name, ...children) {
@@ -52,7 +86,7 @@ function cardOf(card, badge, why) {
 
 function groupOf(group, alone) {
   return make("div", "", alone ? null : make("h4", "", group.title),
-    make("div", "cards", ...sorted(group.cards, card => card.good).map(card => cardOf(card, true, said(data.why.answer, card.reason)))),
+    make("div", "cards", ...sorted(group.cards, card => card.good).map(card => cardOf(card, true, said(whyAnswer, card.reason)))),
     promptOf(group.prompt));
 }
 
@@ -61,7 +95,7 @@ function problemOf(problem) {
   const right = total(answers.filter(card => card.good)), all = total(answers);
   const facts = [];
   if ("rung" in problem) facts.push(`rung ${problem.rung}`);
-  if ("source" in problem) facts.push(said(data.sources, problem.source) || problem.source);
+  if ("source" in problem) facts.push(said(sources, problem.source) || problem.source);
   if (all) facts.push(`${right} of ${counted(all, "logged answer")} right`);
   for (const group of problem.groups)
     if (group.title !== "Answers") facts.push(`${group.title.toLowerCase()}: ${total(group.cards)}`);
@@ -91,7 +125,7 @@ function proposalsOf({cards, prompt}) {
   const blocks = [valid.length ? small(valid) : make("p", "note", "None is valid.")];
   for (const [reason, same] of [...refused].sort((a, b) => total(b[1]) - total(a[1])))
     blocks.push(make("details", "", make("summary", "", `${total(same)} refused: `,
-      ...apart([reason, said(data.why.proposal, reason)].filter(part => part))), small(same)));
+      ...apart([reason, said(whyProposal, reason)].filter(part => part))), small(same)));
   return make("section", "", make("h2", "", "Proposals"), ...blocks, promptOf(prompt));
 }
 

@@ -1,1 +1,0 @@
-"""Conjecturer rewards that no recipe of a paper names."""
