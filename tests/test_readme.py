@@ -56,6 +56,7 @@ MEASURED = {
     "9.7%": lambda: pretrained("start-2"),
     "18.7%": lambda: pretrained("trained-2"),
     "13.9%": lambda: pretrained("frozen-2"),
+    "17.1%": lambda: pretrained("uniform-2"),
 }
 """Each decimal of the text that is not of a version, and what it is computed from."""
 
