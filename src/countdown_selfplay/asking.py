@@ -106,7 +106,8 @@ def check_token_ids(given: Mapping[str, Any], count: int) -> None:
     named += [i for word in bias for i in (word[0] if isinstance(bias, list) else word)]
     for one in named:
         if not is_whole(one, 0) or one >= count:
-            raise ConfigError(f"`generation_kwargs` names the token {one!r}; the model's tokens are 0 to {count - 1}.")
+            named_in = f"`generation_kwargs` ({dict(given)}) names the token {one!r}"
+            raise ConfigError(f"{named_in}; the model's tokens are 0 to {count - 1}.")
 
 
 def sampling_of(args: Any, role: Any, stops: Sequence[str] | None) -> dict[str, Any]:

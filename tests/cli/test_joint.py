@@ -19,10 +19,11 @@ SHORT = ["--max_steps", "3", "--eval_problems", "32", "--eval_proposals", "64", 
 
 
 def test_the_default_run_leaves_a_complete_run_folder(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(terminal, "_REPEAT", 0.0)  # a line after each batch, where stderr is not a terminal
+    monkeypatch.setattr(terminal, "_PAUSE", 0.0)  # an update after each batch, where stderr is not a terminal
     assert main(["joint", "--output_dir", str(tmp_path), "--save_steps", "2", "--disable_tqdm", "false", *SHORT]) == 0
     out, error = capsys.readouterr()
-    assert "prover: 128 of 128 answers" in error and "conjecturer: 64 of 64 proposals" in error
+    assert re.search(r"prover: 100%.* 128/128 .* answers/s", error)
+    assert re.search(r"conjecturer: 100%.* 64/64 .* proposals/s", error)
     assert "prover pass@1" in out and "conjecturer solvable" in out and "conjecturer solve rate" in out
     names = {path.name for path in tmp_path.iterdir()}
     assert {"metrics.jsonl", "samples.jsonl", "run.json", "evaluation.json", *PAGE} <= names

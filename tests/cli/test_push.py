@@ -135,7 +135,7 @@ def test_what_cannot_be_pushed_is_one_sentence(played, tmp_path, capsys):
     shutil.copy(played / "run.json", unfinished)
     for arguments, words in (
         ([str(tmp_path / "nowhere")], "is not the folder of a run (it has no run.json)."),
-        ([str(tmp_path)], f"in it there are {unfinished}"),
+        ([str(tmp_path)], f"Runs that are there: {unfinished}"),
         ([str(unfinished)], "is not finished: it has exported no role"),
         ([str(played), "--repo_id", "a/b/c"], "cannot be a repository"),
         ([str(played), "--base_model", "a/b/c"], "`base_model` (a/b/c) cannot be a repository"),

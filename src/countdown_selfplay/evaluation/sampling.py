@@ -167,7 +167,10 @@ def check_stop_strings(tokenizer: Any, stop_strings: Sequence[str] | None) -> No
     if not stop_strings:
         return
     if "" in stop_strings:
-        raise ConfigError(f"The stop strings ({list(stop_strings)}) hold an empty text, which would end any text.")
+        raise ConfigError(
+            f"The stop strings ({list(stop_strings)}) hold an empty text, which ends each text at its first token; "
+            "leave it out."
+        )
     try:
         StopStringCriteria(tokenizer, list(stop_strings))
     except ValueError as error:

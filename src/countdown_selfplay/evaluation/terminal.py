@@ -11,6 +11,7 @@ from ..options import is_number
 from ..statistics.bootstrap import Estimate, Interval, independent_difference, paired_bootstrap
 from .summary import rungs_text
 
+_PAUSE = 30.0  # seconds between two updates where stderr is a file or a pipe
 RESAMPLES = 2_000
 """Bootstrap resamples for the interval of one player."""
 Cell = Estimate | Interval | str | None
@@ -147,7 +148,7 @@ class ProgressLine(tqdm):
 
     def __init__(self, label: str, unit: str = "answers", enabled: bool = True, stream: TextIO | None = None) -> None:
         stream = sys.stderr if stream is None else stream
-        pause = 0.2 if stream.isatty() else 30.0
+        pause = 0.2 if stream.isatty() else _PAUSE
         how = {"mininterval": pause, "delay": pause, "miniters": 1, "leave": None}
         super().__init__(desc=label, unit=f" {unit}", disable=not enabled, file=stream, **how)
 

@@ -40,6 +40,11 @@ class CumulativeSolveRate:
         """Round in which each solved problem was first solved, in the order of D."""
         return {key: round_ for key, round_ in self._round.items() if round_ is not None}
 
+    @property
+    def keys(self) -> list[str]:
+        """Keys of all problems, in the order of D."""
+        return list(self._round)
+
     def write(self, folder: Path, rounds: int) -> None:
         """Write FIRST_SOLVED to a run folder after `rounds` rounds: each problem's round, null if it is unsolved."""
         record = {"rounds": rounds, "first_solved": self._round}
