@@ -55,7 +55,7 @@ def of_page(page: str, rows: Sequence[Row]) -> str:
 
 def summary(rows: Sequence[Row], runs: Mapping[str, int]) -> str:
     """A line a study: runs, and how many of its comparisons show what."""
-    lines = ["| study | runs | ahead | behind | not told apart |", "|---|---|---|---|---|"]
+    lines = ["| study | runs | ahead | behind | inconclusive |", "|---|---|---|---|---|"]
     for study in STUDIES:
         own = [row["verdict"] for row in rows if row["study"] == study.name]
         tally = " | ".join(str(own.count(verdict)) if own else "" for verdict in VERDICTS)

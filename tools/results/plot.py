@@ -12,7 +12,7 @@ from .studies import STUDIES
 WIDTH, LEFT, PANEL, STEP, TOP = 620, 336, 132, 13, 62
 RANGES = (0.1, 0.25)
 """What half of each panel's width stands for; longer intervals are cut at the panel's end."""
-COLOURS = {"ahead": "#0b6e4f", "behind": "#c2410c", "not told apart": "#6b7280"}
+COLOURS = {"ahead": "#0b6e4f", "behind": "#c2410c", "inconclusive": "#6b7280"}
 
 
 def mark(verdict: str, x: float, y: float) -> str:

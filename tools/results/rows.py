@@ -22,7 +22,7 @@ from .studies import STUDIES, Study
 
 UNTRAINED = ("before", "start", "parallel_sampling", "warm start", "sft")
 """Arms that take no training step: none of their samples counts as a run."""
-VERDICTS = ("ahead", "behind", "not told apart")
+VERDICTS = ("ahead", "behind", "inconclusive")
 
 
 def compared(study: Study, arms: Arms) -> list[tuple[str, str, str]]:

@@ -22,7 +22,7 @@ from .schedule import FAILED
 from .tracks import Track
 
 Row = dict[str, Any]
-VERDICTS = ("ahead", "behind", "not told apart")
+VERDICTS = ("ahead", "behind", "inconclusive")
 EVEN = 0.01
 """Share by which the answers of a job may pass those of the track."""
 COLLAPSED = "collapsed: its prover solves nothing at the end, and did before training."
