@@ -270,6 +270,7 @@ def test_a_base_that_reads_mixed_rows_otherwise_is_found_out(tmp_path, caplog):
 def test_auto_mixes_on_a_cpu_over_small_bases(tmp_path, monkeypatch):
     trainer = make_trainer(tmp_path, policy_sharing="lora", **SETTINGS, **lora())
     assert trainer.policies.mixed is not None
-    monkeypatch.setattr("countdown_selfplay.policies.mixed_adapters.SMALL", 1e5)  # the embedded model has half a million
+    # The embedded model has half a million weights.
+    monkeypatch.setattr("countdown_selfplay.policies.mixed_adapters.SMALL", 1e5)
     assert make_trainer(tmp_path, policy_sharing="lora", **SETTINGS, **lora()).policies.mixed is None
     assert make_trainer(tmp_path, policy_sharing="full", **SETTINGS).policies.mixed is None
