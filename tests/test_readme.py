@@ -55,7 +55,7 @@ MEASURED = {
     "89.6%": lambda: sgs("parallel_sampling"),
     "9.7%": lambda: pretrained("start-2"),
     "18.7%": lambda: pretrained("trained-2"),
-    "13.9%": lambda: pretrained("frozen-2"),
+    "14.7%": lambda: pretrained("placebo-2"),
     "17.1%": lambda: pretrained("uniform-2"),
 }
 """Each decimal of the text that is not of a version, and what it is computed from."""

@@ -73,8 +73,6 @@ def shared_of(config: Mapping[str, Any]) -> dict[str, Any]:
 def check_generation_kwargs(given: Any, backend: str = "generate") -> dict[str, Any]:
     """Parse `generation_kwargs` into a dict. Raises ConfigError for an entry that does not act in all of a run's
     sampling under `backend`, for one that a field sets, and for a value that its processor refuses."""
-    from transformers import generation
-
     parsed = json_object("generation_kwargs", given, '{"suppress_tokens": [5]}')
     known = UNDER_VLLM if backend in ("vllm", "vllm_server") else tuple(GENERATION_KWARGS)
     for name, value in parsed.items():
@@ -89,6 +87,8 @@ def check_generation_kwargs(given: Any, backend: str = "generate") -> dict[str, 
                 f"{nearest(str(name), list(known))}"
             )
         more = {"begin_suppress_tokens": (1,), "exponential_decay_length_penalty": ([0], 1)}.get(name, ())
+        from transformers import generation  # seconds, for an entry alone
+
         try:
             kind = getattr(generation, GENERATION_KWARGS[name])
             kind(1, value, 0) if name == "min_new_tokens" else kind(value, *more)

@@ -86,7 +86,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     usual = "16; --eval_preset cdg 32, --task error_detection 8, self_correction 1, win_rates 4"
     add("--samples", type=positive, help=f"answers per problem ({usual}), or proposals (1024)")
     add("--output", type=file_name, metavar="FILE", help="see below: .json the result, .jsonl every answer")
-    add("--disable_tqdm", action="store_true", help="no progress line on stderr")
+    add("--disable_tqdm", action="store_true", help="no progress bar on stderr")
     add("--greedy", action="store_true", help="answer each problem greedily too (done by --eval_preset cdg)")
     tasks = critic_tasks()
     if tasks is not None:

@@ -57,4 +57,6 @@ def check_part(what: str, part: Any, base: type, methods: Sequence[str]) -> None
             raise ConfigError(f"{what} must have a method `{name}`; {base.__module__} describes it ({base.__name__}).")
     if len(overridden & states) == 1:
         (missing,) = states - overridden
-        raise ConfigError(f"{what} has no `{missing}`: no checkpoint would have its state; add it, or remove both.")
+        raise ConfigError(
+            f"{what} has no `{missing}`: no checkpoint would have its state; add it, or remove the other one."
+        )

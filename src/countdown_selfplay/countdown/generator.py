@@ -120,7 +120,7 @@ def check_request(n: int, split: str) -> None:
 def iterate_problems(
     n: int, spec: ProblemSpec, seed: int, exclude: Iterable[Problem | str], split: Split, rules: Rules, accept: Accept
 ) -> Iterator[Problem]:
-    """Yield the problems of `generate_problems` one by one, for very large `n`."""
+    """Yield the problems of `generate_problems` one by one, for very large `n`. Arguments are checked at the call."""
     check_request(n, split)
     if max(spec.operands) > MAX_OPERANDS:
         raise ConfigError(f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS}, the most the solver takes.")
@@ -133,20 +133,24 @@ def iterate_problems(
             f"{n} problems are more than the {most}, solvable or not, that there are in {spec}; ask for fewer or "
             "widen the ranges."
         )
-    draws = {k: solvable_draws(k, spec, seed, split, rules) for k in set(spec.operands)}
-    for i, wanted in enumerate(_operand_counts(seed, spec, n)):
-        problem = None
-        while problem is None and draws:
-            k = wanted if wanted in draws else sorted(draws)[i % len(draws)]
-            problem = _next_new(draws[k], seen, accept, PATIENCE if k < DEAR_OPERANDS else DEAR_PATIENCE)
-            if problem is None:  # exhausted: the other operand counts go on
-                del draws[k]
-        if problem is None:
-            raise ConfigError(
-                f"Only {i} of {n} problems were found in the '{split}' split of {spec}; ask for fewer or widen the "
-                "ranges."
-            )
-        yield problem
+
+    def stream() -> Iterator[Problem]:
+        draws = {k: solvable_draws(k, spec, seed, split, rules) for k in set(spec.operands)}
+        for i, wanted in enumerate(_operand_counts(seed, spec, n)):
+            problem = None
+            while problem is None and draws:
+                k = wanted if wanted in draws else sorted(draws)[i % len(draws)]
+                problem = _next_new(draws[k], seen, accept, PATIENCE if k < DEAR_OPERANDS else DEAR_PATIENCE)
+                if problem is None:  # exhausted: the other operand counts go on
+                    del draws[k]
+            if problem is None:
+                raise ConfigError(
+                    f"Only {i} of {n} problems were found in the '{split}' split of {spec}; ask for fewer or widen "
+                    "the ranges."
+                )
+            yield problem
+
+    return stream()
 
 
 def _next_new(draws: Iterator[Problem | int], seen: set[str], accept: Accept, patience: int) -> Problem | None:

@@ -90,8 +90,9 @@ def solving_moves(transcript: str, problem: Problem, rules: Rules, value_high: i
     state, made = list(problem.numbers), list[Move]()
     for move in [] if isinstance(moves, Reason) else moves:
         after_it = play(move_text(move, rules), state, problem.target, rules, value_high)
-        read = _read(plain(move))
-        if read is None or (isinstance(after_it, Verdict) and not after_it.correct):
+        if isinstance(after_it, Verdict) and not after_it.correct:  # also too long to be read as numbers
+            continue
+        if (read := _read(plain(move))) is None:
             continue
         made.append(read)
         if isinstance(after_it, Verdict):

@@ -11,7 +11,7 @@ import numpy as np
 from ..contract.domain import Mutations
 from ..errors import ConfigError
 from .exact.forms import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, Array
-from .exact.solver import MAX_OPERANDS, by_operands
+from .exact.solver import MAX_OPERANDS
 from .features import (
     FEATURES,
     Found,
@@ -184,8 +184,10 @@ class CountdownMutations(Mutations):
         most, high = max(spec.operands), spec.number_high
         scale = dict.fromkeys(SEED_FEATURES, high) | {"operands": most, "distinct_numbers": most}
         scale["target"] = max(abs(spec.target_low), abs(spec.target_high), 1)
-        for rows, numbers_PK, target_P in by_operands(problems):
-            columns = number_columns(np.sort(numbers_PK, axis=1), target_P)
+        for k in {len(problem.numbers) for problem in problems}:  # a row of a data set may have more than are solved
+            rows = [i for i, problem in enumerate(problems) if len(problem.numbers) == k]
+            ordered_PK = np.sort(np.array([problems[i].numbers for i in rows], dtype=np.int64), axis=1)
+            columns = number_columns(ordered_PK, np.array([problems[i].target for i in rows], dtype=np.int64))
             found_PF[rows] = np.stack([columns[name] / scale[name] for name in SEED_FEATURES], axis=1)
         return found_PF
 

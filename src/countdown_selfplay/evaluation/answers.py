@@ -7,11 +7,10 @@ of the setting; the number of threads is not."""
 
 import json
 import os
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -101,8 +100,11 @@ def batch_key(identities: Sequence[tuple[Any, ...]], batch: Sequence[int]) -> tu
 
 def times_before(items: Sequence[Hashable]) -> list[int]:
     """Return the number of earlier occurrences of each item."""
-    counters: dict[Hashable, Iterator[int]] = defaultdict(count)
-    return [next(counters[one]) for one in items]
+    seen, before = Counter[Hashable](), list[int]()
+    for item in items:
+        before.append(seen[item])
+        seen[item] += 1
+    return before
 
 
 def answer_batches(

@@ -168,6 +168,7 @@ class CollectingRound(Round):
     ) -> Rollout:
         n = self.group(role) if n is None else n
         self.turns += 1
+        key = (*self.key, self.index, role, self.turns)
         cuts: list[list[bool]] = []
 
         def sampled(rows: Sequence[Any], each: int, *move: int) -> Rollout:
@@ -177,7 +178,6 @@ class CollectingRound(Round):
             cuts.append([c.truncated for c in flat])
             return Rollout(role, list(rows), [c.text for c in flat], each, rewards_B=torch.zeros(len(flat)))
 
-        key = (*self.key, self.index, role, self.turns)
         if problems is None or not in_moves(self.domain):
             rollout = sampled(rows, n)
             self.truncated[id(rollout)] = cuts[0]

@@ -71,7 +71,10 @@ class AttemptFile:
         if begun != setting:
             other = [name for name in setting if begun.get(name) != setting[name]]
             differing = ", ".join(other) or "its settings"
-            raise ConfigError(f"'{path}' holds the attempts of another call (it differs in {differing}); delete it.")
+            raise ConfigError(
+                f"'{path}' holds the attempts of another call (it differs in {differing}); repeat that call to "
+                "continue, or delete the file."
+            )
         try:
             self.counts = {(row["key"], row["again"]): int(row["correct"]) for row in rows}
         except (KeyError, TypeError, ValueError):

@@ -225,7 +225,10 @@ def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
     if domain.held_out_of_rung is None and not (options.rungs or options.problems_per_rung):
         return ProblemSet("the domain's held-out problems", held_out_of(domain, options.n_problems or DEFAULT_COUNT))
     if options.n_problems and options.problems_per_rung:
-        raise ConfigError("`--n_problems` and `--problems_per_rung` say two things; pass one of them.")
+        raise ConfigError(
+            f"`--n_problems` ({options.n_problems}) and `--problems_per_rung` ({options.problems_per_rung}) exclude "
+            "each other; pass one of them."
+        )
     count = len(options.rungs or domain.rungs) or 1
     each = options.problems_per_rung or max(1, (options.n_problems or DEFAULT_COUNT) // count)
     return ProblemSet("the held-out side, by rung", held_out_by_rung(domain, options.rungs, each))
@@ -234,7 +237,10 @@ def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
 def _some_rungs(problem_set: ProblemSet, domain: Any, options: argparse.Namespace) -> ProblemSet:
     """Keep the first problems of each requested rung. Raises ConfigError for a domain without rungs."""
     if domain.rung is None:
-        raise ConfigError(f"`--rungs` and `--problems_per_rung` need problems by rung; '{name_of(domain)}' has none.")
+        raise ConfigError(
+            f"`--rungs` and `--problems_per_rung` need a domain with `rung` (contract/domain.py), and "
+            f"'{name_of(domain)}' lacks it; leave them out."
+        )
     kept: list[int] = []
     seen: Counter[int] = Counter()
     for i, problem in enumerate(problem_set.problems):

@@ -1,4 +1,4 @@
-"""Text for the terminal: tables of evaluations and of each player of a pool, and a progress line."""
+"""Text for the terminal: tables of evaluations and of each player of a pool, and a progress bar."""
 
 import sys
 from collections.abc import Mapping
@@ -143,8 +143,9 @@ def duration(seconds: float) -> str:
 
 
 class ProgressLine(tqdm):
-    """Progress bar of tqdm on stderr, called as (done, total); a context manager. It is redrawn on a terminal and
-    written elsewhere every 30 seconds. `enabled`: False on all processes but one, and under --disable_tqdm."""
+    """Progress bar of tqdm on stderr, called as (done, total); a context manager. It is redrawn on a terminal;
+    in a file it is written every 30 seconds, behind a carriage return. `enabled`: False on all processes but one, and
+    under --disable_tqdm."""
 
     def __init__(self, label: str, unit: str = "answers", enabled: bool = True, stream: TextIO | None = None) -> None:
         stream = sys.stderr if stream is None else stream

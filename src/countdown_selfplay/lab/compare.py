@@ -81,7 +81,7 @@ def check_names(names: Sequence[str]) -> None:
     """Raise DataError if two arms have one name."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise DataError(f"Two arms are called '{twice[0]}'; give each a name, as in `new={twice[0]}`.")
+        raise DataError(f"Two arms are called '{twice[0]}'; give each a name, as in `new=PATH`.")
 
 
 def check_settings(arms: Sequence[Arm]) -> str | None:

@@ -53,11 +53,11 @@ class RZero(Composable):
 
     Paper: 1 - 2 |p - 1/2| (scale 2), minus |C| / B for a problem in a cluster C of B proposals, not below 0. The
     authors' code uses scale 1 and no floor: `scale=1.0, floor=None`. share: of the other problems of the round, those
-    that overlap with this one by at least `threshold` (`similarity.overlap`). Two departures for small rounds of small
-    problems: the paper clusters texts by BLEU distance (threshold 0.5), while overlap of numbers and target is exact
-    and independent of order; and the paper counts the problem itself, which would penalise a single problem by the
-    full weight. Without problems in `ctx` the share is 0. In the paper p is the agreement with a majority vote; here
-    the verifier's correctness."""
+    that overlap with this one by at least `threshold` (`countdown.features.overlap`). Two departures for small rounds
+    of small problems: the paper clusters texts by BLEU distance (threshold 0.5), while overlap of numbers and target
+    is exact and independent of order; and the paper counts the problem itself, which would penalise a single problem
+    by the full weight. Without problems in `ctx` the share is 0. In the paper p is the agreement with a majority vote;
+    here the verifier's correctness."""
 
     scale: Amount = 2.0
     weight: Amount = 1.0

@@ -36,7 +36,7 @@ def make_proposer(name: str, arguments: dict[str, Any] | None = None) -> Propose
 def unsupported(part: str, domain: Any, lacks: str, cure: str) -> ConfigError:
     """Return the refusal of a domain that lacks methods (contract/domain.py) which a part of the game needs."""
     return ConfigError(
-        f"{part} needs a domain with {lacks} (contract/domain.py), and {type(domain).__name__} has none; {cure}."
+        f"{part} needs a domain with {lacks} (contract/domain.py), and {type(domain).__name__} lacks it; {cure}."
     )
 
 

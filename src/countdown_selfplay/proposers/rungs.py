@@ -152,7 +152,10 @@ class BanditRungs(Rungs):
 
     def weights(self, round: Round, rungs: Sequence[int]) -> Sequence[float]:
         if round.group(round.players("prover")[0]) * len(round.players("prover")) < 2:
-            raise GameError("bandit_rungs learns from p(1 - p); set the prover's num_generations to at least 2.")
+            raise GameError(
+                "bandit_rungs learns from p(1 - p), which is 0 for a single answer; set the prover's num_generations "
+                "to at least 2."
+            )
         self.mean = {rung: self.mean.get(rung, self.start) for rung in rungs}
         worth = [self.mean[rung] ** self.power for rung in rungs]
         total = sum(worth)

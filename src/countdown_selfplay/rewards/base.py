@@ -101,7 +101,8 @@ def problems_of(reward: str, solve_rate_P: np.ndarray, ctx: RewardContext) -> tu
     """Return the context's problems, () if unknown. Raises RewardError if known and not one per solve rate."""
     if ctx.problems and len(ctx.problems) != len(solve_rate_P):
         raise RewardError(
-            f"Conjecturer reward '{reward}' got {len(ctx.problems)} problems for {len(solve_rate_P)} solve rates."
+            f"Conjecturer reward '{reward}' got {len(ctx.problems)} problems for {len(solve_rate_P)} solve rates; a "
+            "game must give the RewardContext one problem per solve rate, or none."
         )
     return ctx.problems
 

@@ -37,7 +37,8 @@ class LearningProgress(Composable):
             return np.zeros(shape)
         if np.shape(known) != shape:
             raise RewardError(
-                f"Conjecturer reward 'learning_progress' got shape {np.shape(known)} for {shape[0]} problems."
+                f"Conjecturer reward 'learning_progress' got shape {np.shape(known)} for {shape[0]} problems; a game "
+                "must give `progress` of the RewardContext one number per problem."
             )
         gain_P = np.nan_to_num(np.asarray(known, dtype=float))
         gain_P = np.abs(gain_P) if self.absolute else np.maximum(gain_P, 0.0)

@@ -64,7 +64,7 @@ class Job:
 
 
 def fine_tune(jobs: Sequence[Job]) -> None:
-    """Run the jobs, two at a time, with a progress line on stderr. Raises ConfigError with the last log line of
+    """Run the jobs, two at a time, with a progress bar on stderr. Raises ConfigError with the last log line of
     a failed job; the next call removes its unfinished folder."""
     for job in jobs:  # the finished model replaces its folder
         if job.folder.exists() and (not job.folder.is_dir() or any(job.folder.iterdir())):

@@ -130,6 +130,8 @@ def test_the_moves_of_a_transcript_are_read_in_either_form(transcript, rules):
     moves = solving_moves(transcript, Problem((4, 6, 1), 24), rules, 99)
     assert moves == [(6, "*", 4, 24), (24, "*", 1, 24)]
     assert solving_moves(transcript, Problem((4, 6, 2), 24), rules, 99) is None
+    long = "1" * 5000  # more digits than Python converts: the text is a model's
+    assert solving_moves(f"{long} + 1 = 2\n{transcript}", Problem((4, 6, 1), 24), rules, 99) == moves
 
 
 @pytest.mark.parametrize("style", ["json", "completion"])

@@ -65,9 +65,10 @@ def play(
     goes on from there after an interruption."""
     quiet_loading()
     goal = track.goal if part == "leaderboard" else None
+    settings = settings_of(track, contestant, seed, folder, goal)  # refused before the folder is made
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "settings.yaml"
-    write_atomically(file, yaml.safe_dump(settings_of(track, contestant, seed, folder, goal), sort_keys=False))
+    write_atomically(file, yaml.safe_dump(settings, sort_keys=False))
     script, config, arguments = options(file)
     domain = domain_from(config)
     sets = {name: track.problems(name, domain) for name in track.sets}

@@ -112,15 +112,18 @@ class Track:
         """The rows of a set ("tuning", "held_out", "withheld", "targets"), rung by rung, checked against its sum."""
         asked = self.targets if name == "targets" else self.sets[name]
         assert asked is not None
-        path = self.folder / asked.file
-        rows = [row for _, row in json_lines(path)]
-        if sha256(path.read_bytes()).hexdigest() != asked.sha256:
+        path, what = self.folder / asked.file, f"the set '{name}' of track {self.name}"
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise DataError(f"{path}, {what}, cannot be read: {error.strerror}.") from None
+        if (found := sha256(text.encode()).hexdigest()) != asked.sha256:
             raise DataError(
-                f"{path}, the set '{name}' of track {self.name}, has changed (not {asked.sha256[:12]}); results "
-                "on other problems cannot be compared. Put the file back as it was released, or give the "
-                "track another name."
+                f"{path}, {what}, has changed: its checksum is {found[:12]}, not {asked.sha256[:12]}; results on "
+                "other problems cannot be compared. Put the file back as it was released, or give the track "
+                "another name."
             )
-        return rows
+        return [row for _, row in json_lines(path)]
 
     def problems(self, name: str, domain: Any) -> list[Any]:
         return [domain.problem(row, index) for index, row in enumerate(self.rows(name))]

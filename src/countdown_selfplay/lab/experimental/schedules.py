@@ -12,7 +12,7 @@ from ...registry import Count, Share
 class ScheduledRungs(Rungs):
     """Differs from Rungs in that a rung's weight is a function of t/T, the share of `rounds` that are over; for K
     rungs, the easiest i = 0, a (K - i) / S + (1 - a) (i + 1) / S with a = (1 + cos(pi t/T)) / 2, S = K (K + 1) / 2.
-    After `rounds` rounds it stays. kind: the paper's cosine schedule is the only one."""
+    After `rounds` rounds it stays. kind: of the paper's schedules only cosine."""
 
     def __init__(
         self, rounds: Count, kind: Literal["cosine"] = "cosine", rungs: RungList | None = None, share: Share = 1.0

@@ -38,7 +38,10 @@ class HeadroomArguments(JointScriptArguments):
         self.gates = sorted(set(self.gates))
         if self.gate_k > self.gate_samples:
             raise ConfigError(f"`gate_k` ({self.gate_k}) must be at most `gate_samples` ({self.gate_samples}).")
-        of_a_run = ("dry_run", "probe", "control", "early_stopping_patience", "report_every")
-        for name in (*of_a_run, "dataset_name", "eval_dataset_name"):
+        for name in ("dry_run", "probe", "control", "early_stopping_patience", "report_every"):
             if vars(self)[name]:
                 raise ConfigError(f"`{name}` is for a run, and headroom plays several short ones; leave it out.")
+        for name in ("dataset_name", "eval_dataset_name"):
+            if (given := vars(self)[name]) is not None:
+                why = "headroom takes its problems from the domain"
+                raise ConfigError(f"`{name}` ({given}) is not used: {why}; leave it out.")

@@ -1,6 +1,7 @@
 """Proposers over the rungs of a domain: bandits (UCB, Thompson sampling), and an oracle, a reference with information
 that proposers must estimate."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -53,6 +54,7 @@ class RungArms(Rungs):
     def choose(self, round: Round, rungs: Sequence[int], count: int) -> Sequence[int]:
         # A resumed run may have other rungs, and keeps the state of common ones.
         self.heard.sums = {str(rung): self.heard.sums.get(str(rung), [0.0, 0.0]) for rung in rungs}
+        self.heard.past = deque(pull for pull in self.heard.past if pull[0] in self.heard.sums)
         generator, self.pulled, self.slots = np.random.default_rng(round.seed("arms")), [], count
         for _ in range(min(self.pulls, count)):
             waiting = {arm: self.pulled.count(arm) for arm in self.heard.sums}
@@ -75,7 +77,8 @@ class RungArms(Rungs):
         return {"arms": self.heard.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.heard.load_state_dict(state["arms"])
+        if state["arms"] is not None:
+            self.heard.load_state_dict(state["arms"])
 
 
 class UCBRungs(RungArms):

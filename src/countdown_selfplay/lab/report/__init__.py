@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ...errors import DataError
 from ...evaluation.load import Run, load_run, load_runs
 from .page import page, save
 from .panels import drawn
@@ -45,6 +46,9 @@ def write_report(
             plot = folder / f"{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}.svg"
             save(text, plot)
             stale.discard(plot)
-        for plot in stale:
-            plot.unlink()
+        try:
+            for plot in stale:
+                plot.unlink()
+        except OSError as error:
+            raise DataError(f"{error.filename} cannot be removed ({error.strerror}).") from error
     return Path(out)

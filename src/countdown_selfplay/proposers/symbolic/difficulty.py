@@ -143,7 +143,9 @@ class Predictor(Difficulty):
     def _check(self, features_NF: np.ndarray) -> None:
         if len(self.rate_L) and features_NF.shape[1] != self.features_LF.shape[1]:
             seen, given = self.features_LF.shape[1], features_NF.shape[1]
-            raise ConfigError(f"The predictor's labels have {seen} features and the domain gives {given}; label anew.")
+            raise ConfigError(
+                f"The predictor's labels have {seen} features and the domain gives {given}; start a new run."
+            )
 
     def _fit(self, added: int) -> dict[str, float]:
         # Repeated problems are in one fold: else one of their labels would be among the trees' data.

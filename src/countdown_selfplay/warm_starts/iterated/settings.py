@@ -239,10 +239,10 @@ def check_sizes(settings: IteratedSettings, world: int = 1) -> None:
         for size in role.batch_size:
             each = size // world
             if size % world or (each > most and each % most):
+                each_process = "" if world == 1 else f" on each of {world} processes ({size / world:g})"
                 raise ConfigError(
-                    f"`role_training.{kind}.batch_size` ({size}) must be a multiple of the {world} process(es), and "
-                    f"the share of each ({size / world:g}) at most `per_device_train_batch_size` ({most}) or a "
-                    "multiple of it; change one of the three."
+                    f"`role_training.{kind}.batch_size` ({size}) must be{each_process} a whole number, at most "
+                    f"`per_device_train_batch_size` ({most}) or a multiple of it; change one of them."
                 )
 
 
