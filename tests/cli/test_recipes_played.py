@@ -77,16 +77,13 @@ def test_the_played_recipes_are_all_that_any_command_knows():
     assert set(NAMES) == known and len(known) == 21
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow)
-        if name.partition("/")[2] in LARGE and name.startswith(("qwen2.5-0.5b/", "qwen2.5-3b/"))
-        else pytest.param(name, marks=[pytest.mark.matrix] * (name not in IN_LINE_2))
-        for name in NAMES
-        if playable([name], COMMANDS.get(name.partition("/")[2], "joint"))
-    ],
-)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=pytest.mark.slow)
+    if name.partition("/")[2] in LARGE and name.startswith(("qwen2.5-0.5b/", "qwen2.5-3b/"))
+    else pytest.param(name, marks=[pytest.mark.matrix] * (name not in IN_LINE_2))
+    for name in NAMES
+    if playable([name], COMMANDS.get(name.partition("/")[2], "joint"))
+])  # fmt: skip
 def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, public, tmp_path, capsys):
     command = COMMANDS.get(name.partition("/")[2], "joint")
     changed = [{"recipe": name, "output_dir": str(tmp_path)}, SHORT, SHORT_WARM.get(command, SHORT_JOINT)]

@@ -120,17 +120,14 @@ def test_a_job_that_fails_says_its_last_line_and_leaves_no_file(bench, tmp_path)
     assert gpu_hour.run(absent, tmp_path) == "left out: no_such_package is not installed"
 
 
-@pytest.mark.parametrize(
-    ("up", "now", "expected"),
-    [
-        (True, [1.2, 1.3], "worse"),
-        (False, [1.2, 1.3], "better"),
-        (True, [1.7, 1.9], "better"),
-        (False, [1.7, 1.9], "worse"),
-        (True, [1.3, 1.5], "same"),  # the intervals meet at 1.5
-        (False, [1.0, 2.0], "same"),
-    ],
-)
+@pytest.mark.parametrize(("up", "now", "expected"), [
+    (True, [1.2, 1.3], "worse"),
+    (False, [1.2, 1.3], "better"),
+    (True, [1.7, 1.9], "better"),
+    (False, [1.7, 1.9], "worse"),
+    (True, [1.3, 1.5], "same"),  # the intervals meet at 1.5
+    (False, [1.0, 2.0], "same"),
+])  # fmt: skip
 def test_a_ratio_is_worse_if_its_interval_does_not_meet_the_stored_one(bench, up, now, expected):
     """The stored interval is [1.5, 1.6]."""
     regression = bench("regression")

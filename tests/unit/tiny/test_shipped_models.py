@@ -72,14 +72,11 @@ def test_the_weights_load_offline_in_float32_and_have_the_size_that_is_documente
     assert (own.do_sample, own.temperature, own.top_k, own.top_p) == (True, 1.0, 0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("role", "digest"),
-    [
-        ("prover", "ac929ff3f61544ab83909905fc56fd8b69c95268ccb38eb15d34e929e98fd41f"),
-        ("conjecturer", "07b7ad5728af0f233f00f856eb5a5fa9e7a3b58cacd53e8e797bc15e0803bef8"),
-        ("asked", "e99c685ef1c5148c23c085055188c3920e8ce0bc2efd2df8e804ce58272d1c73"),
-    ],
-)
+@pytest.mark.parametrize(("role", "digest"), [
+    ("prover", "ac929ff3f61544ab83909905fc56fd8b69c95268ccb38eb15d34e929e98fd41f"),
+    ("conjecturer", "07b7ad5728af0f233f00f856eb5a5fa9e7a3b58cacd53e8e797bc15e0803bef8"),
+    ("asked", "e99c685ef1c5148c23c085055188c3920e8ce0bc2efd2df8e804ce58272d1c73"),
+])  # fmt: skip
 def test_the_weights_are_those_whose_figures_were_measured(role, digest):
     assert hashlib.sha256((LADDER[role] / "model.safetensors").read_bytes()).hexdigest() == digest
 
