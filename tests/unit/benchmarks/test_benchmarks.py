@@ -57,10 +57,8 @@ def test_the_tables_of_the_page_are_those_that_the_simulator_prints(simulator):
 
 @pytest.mark.matrix
 def test_the_throughput_benchmark_runs_and_its_ratios_are_those_of_its_steps(tmp_path):
-    command = [
-        sys.executable, str(ROOT / "benchmarks" / "throughput.py"), "--quick", "--contenders", "single", "trl_rloo",
-    ]  # fmt: skip
-    command += ["--output", str(tmp_path / "found.json")]
+    command = [sys.executable, str(ROOT / "benchmarks" / "throughput.py"), "--output", str(tmp_path / "found.json")]
+    command += ["--quick", "--contenders", "single", "trl_rloo"]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]

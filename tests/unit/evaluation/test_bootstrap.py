@@ -110,9 +110,8 @@ def test_wilson_intervals_match_hand_computed_ones():
     assert wilson_interval(512, 512).to_dict() == pytest.approx({"value": 1, "low": 0.9925530, "high": 1}, abs=1e-7)
     # 5 of 10: center .5, half-width z / (1 + z^2/10) * sqrt(.025 + z^2/400)
     # = 1.959964 / 1.3841459 * sqrt(.0346036) = .263407
-    assert wilson_interval(5, 10).to_dict() == pytest.approx(
-        {"value": 0.5, "low": 0.236593, "high": 0.763407}, abs=1e-6
-    )
+    half = {"value": 0.5, "low": 0.236593, "high": 0.763407}
+    assert wilson_interval(5, 10).to_dict() == pytest.approx(half, abs=1e-6)
 
 
 def test_a_problems_items_are_drawn_together_and_f1_is_a_ratio_too():

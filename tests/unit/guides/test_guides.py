@@ -45,19 +45,12 @@ def test_numbers_that_cancel_or_only_multiply_by_one_are_redundant_and_an_artifi
     assert rubric(*of, solution="99 * 98 - 97 * 100").complexity == rubric(*of).complexity + 1
 
 
-def judged(reviews):
-    """A round with a conjecturer, four attempts, and a guide that writes `reviews` by prompt."""
-    write = script({"4 9 = 13 :": 2, "6 7 = 42 :": 2})
-    sizes = {"prover": (8, 4), "conjecturer": (4, 1), "guide": (8, 1)}
-    round = played({}, sizes)
-    review = lambda row: reviews.get(row["prompt"], "?")  # noqa: E731
-    round.write = lambda player, row, i: review(row) if player == "guide" else write(player, row, i)
-    return round
-
-
 def test_a_judge_reviews_what_was_solved_and_its_failures_count_as_the_mean():
     reviews = {"score 4 9 = 13 like 2 4 9 = 26 :": "3 1 0", "score 6 7 = 42 like 6 7 8 = 50 :": "9 0 0"}
-    round, reward = judged(reviews), make_conjecturer_reward("sgs", {"starved": "paper"})
+    solved = script({"4 9 = 13 :": 2, "6 7 = 42 :": 2})
+    round = played({}, {"prover": (8, 4), "conjecturer": (4, 1), "guide": (8, 1)})
+    round.write = lambda player, row, i: reviews[row["prompt"]] if player == "guide" else solved(player, row, i)
+    reward = make_conjecturer_reward("sgs", {"starved": "paper"})
     result = ProposeAndSolve(Targets(), reward, Judge()).play(round, [])
     assert [row["prompt"] for row in round.rows["guide"]] == list(reviews)  # not 3 5 = 15, which nobody solved
     # 3 + 2 + 0 = 5; the other says 9 of 5, is not read, and counts as 5 too; the problem that nobody solved earns 0

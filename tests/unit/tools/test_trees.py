@@ -104,12 +104,10 @@ def changed(**parts):
 
 def test_the_last_bit_of_a_metric_is_a_difference_unless_it_is_ignored(golden):
     other = changed(metrics={"loss": [[1, 0.5], [2, 0.25000000000000006]], "round/new": [[1, 2], [2, 4]]})
-    first, second = (
-        "metric round/new: 3 at step 1 != 2 at step 1",
-        "metric loss: 0.25 at step 2 != 0.25000000000000006",
-    )
-    assert golden.compare(PLAYED, other, []) == ([first, f"{second} at step 2"], [])
-    assert golden.compare(PLAYED, other, ["round/*"]) == ([f"{second} at step 2"], [])
+    first = "metric round/new: 3 at step 1 != 2 at step 1"
+    second = "metric loss: 0.25 at step 2 != 0.25000000000000006 at step 2"
+    assert golden.compare(PLAYED, other, []) == ([first, second], [])
+    assert golden.compare(PLAYED, other, ["round/*"]) == ([second], [])
 
 
 def test_a_metric_of_one_tree_alone_is_a_note_and_weights_of_one_tree_alone_are_a_difference(golden):
