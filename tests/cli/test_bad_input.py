@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import sys
 from importlib.util import find_spec
 from io import BytesIO, TextIOWrapper
@@ -58,40 +59,32 @@ OFTEN = {line for own in BY_COMMAND.values() for line in random.Random("wrong in
     [pytest.param(line, marks=() if line in OFTEN else pytest.mark.slow) for line in installed.here(WRONG["inputs"])],
     ids=lambda line: line[:60],
 )
-def test_wrong_input_is_one_sentence_in_every_command(line, here, capsys, monkeypatch):
+def test_wrong_input_is_one_sentence_in_every_command(line, here, refused, monkeypatch):
     words = re.sub(r"<(.)\*(\d+)>", lambda found: found[1] * int(found[2]), line).split()
     while re.match("[A-Z_]+=", words[0]):
         monkeypatch.setenv(*words.pop(0).split("=", 1))
     if words[0] in TRAINERS and "--output_dir" not in line:
         words += ["--output_dir", "out"]
-    assert main(words) == 2
-    error = capsys.readouterr().err
-    assert WRONG["inputs"][line] in error and error.count("\n") == 1
-    assert not Path("out").exists()
+    assert WRONG["inputs"][line] in refused(*words) and not Path("out").exists()
 
 
 @pytest.mark.parametrize("options", [["--optim_args", "nonsense"], ["--optim", "adamw_bnb_8bit"]])
-def test_an_optimizer_that_cannot_be_made_is_one_sentence(options, here, capsys):
+def test_an_optimizer_that_cannot_be_made_is_one_sentence(options, here, refused):
     if options[0] == "--optim" and find_spec("bitsandbytes"):
         pytest.skip("bitsandbytes is installed")
-    assert main(["joint", "--output_dir", "out", *SHORT, *options]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "cannot be used:" in error
+    assert "cannot be used:" in refused("joint --output_dir out", *SHORT, *options)
 
 
-def test_a_dry_run_plans_for_a_machine_that_has_the_reporters_package(here, capsys):
-    assert main(["joint", "--report_to", "swanlab", "--dry_run"]) == 0
-    assert "swanlab" in capsys.readouterr().out
+def test_a_dry_run_plans_for_a_machine_that_has_the_reporters_package(here, shown):
+    assert "swanlab" in shown("joint --report_to swanlab --dry_run")
 
 
 @pytest.mark.parametrize("schema", ["x.jsonl", "x.parquet"])
-def test_a_disk_that_is_full_is_one_sentence(schema, here, capsys):
+def test_a_disk_that_is_full_is_one_sentence(schema, here, refused):
     """/dev/full refuses every write with ENOSPC; the unfinished file of the command is led there."""
     Path(f".{schema}.unfinished").symlink_to("/dev/full")
-    assert main(["dataset", schema, "--count", "30"]) == 2
-    error = capsys.readouterr().err
-    assert f"'{schema}' cannot be written: " in error and "No space left" in error and error.count("\n") == 1
-    assert not Path(schema).exists()
+    error = refused("dataset", schema, "--count", 30)
+    assert f"'{schema}' cannot be written: " in error and "No space left" in error and not Path(schema).exists()
 
 
 HERE = "runs/a/metrics.jsonl"
@@ -124,13 +117,12 @@ def test_a_bug_or_a_failing_machine_keeps_its_traceback(error):
         guarded(command, [])
 
 
-def test_a_working_folder_that_is_gone_is_one_sentence(tmp_path, monkeypatch, capsys):
+def test_a_working_folder_that_is_gone_is_one_sentence(tmp_path, monkeypatch, refused):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert main(["solve", "3", "5", "7", "--target", "22"]) == 2
-    error = capsys.readouterr().err
-    assert "The working folder cannot be used (No such file or directory)" in error and error.count("\n") == 1
+    said = "The working folder cannot be used (No such file or directory)"
+    assert said in refused("solve 3 5 7 --target 22")
 
 
 def test_a_terminal_that_lacks_a_sign_shows_its_number(monkeypatch):
@@ -142,16 +134,14 @@ def test_a_terminal_that_lacks_a_sign_shows_its_number(monkeypatch):
     assert b"Allen and St\\xe5blein" in shown.buffer.getvalue()
 
 
-def test_more_problems_than_there_can_be_are_refused_at_once_or_without_a_list_as_long(here, capsys):
+def test_more_problems_than_there_can_be_are_refused_at_once_or_without_a_list_as_long(here, refused):
     """Two numbers from 1 to 3 and targets 1 to 4: C(3 + 1, 2) = 6 multisets x 4 targets = 24."""
-    assert main(["dataset", "x.jsonl", "--count", "1000000000", *HANDFUL, "--target_high", "4"]) == 2
-    error = capsys.readouterr().err
-    assert "1000000000 problems are more than the 24" in error and error.count("\n") == 1
+    error = refused("dataset x.jsonl --count 1000000000 --target_high 4", *HANDFUL)
+    assert "1000000000 problems are more than the 24" in error
     # The bound is no help where most targets cannot be reached: 6 x 10^9 here, and 1 to 9 are the only ones that can.
     # The operand counts of 4 x 10^9 problems would take 32 GB.
-    count = ["--count", "4000000000", *HANDFUL, "--target_high", "1000000000"]
-    assert main(["dataset", "x.jsonl", *count]) == 2
-    assert "of 4000000000 problems were found" in capsys.readouterr().err
+    error = refused("dataset x.jsonl --count 4000000000 --target_high 1000000000", *HANDFUL)
+    assert "of 4000000000 problems were found" in error
     assert not Path("x.jsonl").exists()
     spec = ProblemSpec((2, 3, 5))
     whole = list(_operand_counts(7, spec, 200_000))  # four pieces of 65,536 and a rest
@@ -163,7 +153,7 @@ def test_more_problems_than_there_can_be_are_refused_at_once_or_without_a_list_a
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     lora = ["--policy_sharing", "lora", "--save_steps", "1"]
     assert main(["joint", "--output_dir", str(folder), *SHORT, *lora]) == 0
@@ -171,22 +161,17 @@ def run(tmp_path_factory):
 
 
 @pytest.mark.parametrize("place", ["conjecturer", "checkpoint-1/conjecturer", "elsewhere"])
-def test_a_conjecturers_folder_is_not_scored_as_a_provers_unless_asked(place, run, tmp_path, capsys):
-    folder = run / place
+def test_a_conjecturers_folder_is_not_scored_as_a_provers_unless_asked(place, trained, tmp_path, refused, shown):
+    folder = trained / place
     if place == "elsewhere":  # what the folder says goes with it
-        folder = (run / "conjecturer").rename(tmp_path / "copied")
-    try:
-        assert main(["eval", "--model", str(folder), "--n_problems", "2", "--samples", "2"]) == 2
-        error = capsys.readouterr().err
-        assert f"'{folder}' was trained as a conjecturer; pass --role conjecturer" in error and error.count("\n") == 1
-    finally:
-        if place == "elsewhere":
-            folder.rename(run / "conjecturer")
-    assert main(["eval", "--model", str(run / "prover"), "--n_problems", "2", "--samples", "2"]) == 0
-    assert main(["eval", "--model", str(run / "conjecturer"), "--role", "conjecturer", "--samples", "8"]) == 0
+        folder = shutil.copytree(trained / "conjecturer", tmp_path / "copied")
+    error = refused("eval --n_problems 2 --samples 2 --model", folder)
+    assert f"'{folder}' was trained as a conjecturer; pass --role conjecturer" in error
+    assert shown("eval --n_problems 2 --samples 2 --model", trained / "prover")
+    assert shown("eval --role conjecturer --samples 8 --model", trained / "conjecturer")
 
 
-def test_a_warm_started_conjecturer_is_known_by_its_run(tmp_path, capsys):
+def test_a_warm_started_conjecturer_is_known_by_its_run(tmp_path):
     from countdown_selfplay.evaluation.setting import role_of
 
     (tmp_path / "run.json").write_text(json.dumps({"config": {"role": "conjecturer"}}))

@@ -15,15 +15,13 @@ from countdown_selfplay.cli import env, joint
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_json_holds_the_installed_versions(capsys):
-    assert env.main(["--json"]) == 0
-    info = json.loads(capsys.readouterr().out)
+def test_json_holds_the_installed_versions(shown):
+    info = json.loads(shown("env --json"))
     assert info["countdown-selfplay"] == __version__
-    assert info["packages"]["trl"] == importlib.metadata.version("trl")
-    assert info["packages"]["torch"] == importlib.metadata.version("torch")
-    assert info["extras"].keys() == set(
-        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    )
+    for package in ("trl", "torch"):
+        assert info["packages"][package] == importlib.metadata.version(package)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert info["extras"].keys() == set(project["optional-dependencies"])
     assert info["extras"]["test"] == importlib.metadata.version("pytest")
     assert info["cores"] >= 1 and info["memory_gib"] > 0 and info["devices"]
 

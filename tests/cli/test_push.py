@@ -53,9 +53,8 @@ def test_training_leaves_cards_with_results_base_model_and_code_that_runs_and_wh
     assert said["from"] == "tiny"
 
 
-def test_a_dry_run_writes_what_would_go_up(played, capsys):
-    assert main(["push", str(played), "--dry_run", "--repo_id", "me/countdown"]) == 0
-    said = capsys.readouterr().out
+def test_a_dry_run_writes_what_would_go_up(played, shown):
+    said = shown("push --dry_run --repo_id me/countdown", played)
     for role in ("prover", "conjecturer"):
         folder = played / "push" / role
         assert f"Wrote {folder} for me/countdown-{role}" in said
@@ -64,17 +63,16 @@ def test_a_dry_run_writes_what_would_go_up(played, capsys):
         assert "evaluation.json" in names and not any(name.startswith("checkpoint") for name in names)
         text = (folder / "README.md").read_text()
         assert f'from_pretrained("me/countdown-{role}")' in text and "## Results" in text
-    assert main(["push", str(played), "--dry-run"]) == 0  # the name of the folder; what was there is replaced
-    assert "for mine-prover" in capsys.readouterr().out
+    # the name of the folder; what was there is replaced
+    assert "for mine-prover" in shown("push --dry-run", played)
 
 
-def test_nothing_is_uploaded_without_a_token_or_a_network(played, capsys, monkeypatch):
+def test_nothing_is_uploaded_without_a_token_or_a_network(played, refused, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.hf_api.get_token", lambda: None)
     shutil.rmtree(played / "push", ignore_errors=True)
-    assert main(["push", str(played)]) == 2
-    said = capsys.readouterr().err
-    assert "no token found. You must provide a token or be logged in" in said and said.count("\n") == 1
+    said = refused("push", played)
+    assert "no token found. You must provide a token or be logged in" in said
     assert "a dry run only writes the folders" in said and not (played / "push").exists()
 
 
@@ -94,7 +92,7 @@ class Hub:
         return call
 
 
-def test_command_and_trainer_send_each_role_to_a_repository_of_its_own(played, monkeypatch, capsys):
+def test_command_and_trainer_send_each_role_to_a_repository_of_its_own(played, monkeypatch, shown):
     monkeypatch.setattr("countdown_selfplay.training.upload.HfApi", Hub)
 
     def sent(token=None, private=False, **commit):
@@ -105,9 +103,8 @@ def test_command_and_trainer_send_each_role_to_a_repository_of_its_own(played, m
                 yield "create_branch", repo, {"branch": commit["revision"], "exist_ok": True}
             yield "upload_folder", {"repo_id": repo, "folder_path": str(played / "push" / role), **commit}
 
-    assert main(["push", str(played)]) == 0
+    assert shown("push", played).count("Uploaded address") == 2
     assert Hub.calls == [("token", None), ("whoami", {}), *sent()]
-    assert capsys.readouterr().out.count("Uploaded address") == 2
     hub = dict(hub_model_id=None, hub_private_repo=True, hub_token="hf_1", hub_revision="v1")
     args = SimpleNamespace(output_dir=str(played), **hub)
     assert push_trained(args, commit_message="done") == ["me/mine-conjecturer", "me/mine-prover"]
@@ -129,20 +126,18 @@ def test_what_the_hubs_client_raises_is_one_sentence_and_a_bug_keeps_its_traceba
         _ = 1 // 0
 
 
-def test_what_cannot_be_pushed_is_one_sentence(played, tmp_path, capsys):
+def test_what_cannot_be_pushed_is_one_sentence(played, tmp_path, refused):
     unfinished = tmp_path / "begun"
     unfinished.mkdir()
     shutil.copy(played / "run.json", unfinished)
     for arguments, words in (
-        ([str(tmp_path / "nowhere")], "is not the folder of a run (it has no run.json)."),
-        ([str(tmp_path)], f"Runs that are there: {unfinished}"),
-        ([str(unfinished)], "is not finished: it has exported no role"),
-        ([str(played), "--repo_id", "a/b/c"], "cannot be a repository"),
-        ([str(played), "--base_model", "a/b/c"], "`base_model` (a/b/c) cannot be a repository"),
+        ([tmp_path / "nowhere"], "is not the folder of a run (it has no run.json)."),
+        ([tmp_path], f"Runs that are there: {unfinished}"),
+        ([unfinished], "is not finished: it has exported no role"),
+        ([played, "--repo_id", "a/b/c"], "cannot be a repository"),
+        ([played, "--base_model", "a/b/c"], "`base_model` (a/b/c) cannot be a repository"),
     ):
-        assert main(["push", *arguments, "--dry_run"]) == 2
-        said = capsys.readouterr().err
-        assert words in said and said.count("\n") == 1, said
+        assert words in refused("push --dry_run", *arguments)
 
 
 def test_a_run_goes_up_once_its_last_file_is_written(tmp_path):

@@ -77,16 +77,13 @@ def test_the_played_recipes_are_all_that_any_command_knows():
     assert set(NAMES) == known and len(known) == 21
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow)
-        if name.partition("/")[2] in LARGE and name.startswith(("qwen2.5-0.5b/", "qwen2.5-3b/"))
-        else pytest.param(name, marks=[pytest.mark.matrix] * (name not in IN_LINE_2))
-        for name in NAMES
-        if playable([name], COMMANDS.get(name.partition("/")[2], "joint"))
-    ],
-)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=pytest.mark.slow)
+    if name.partition("/")[2] in LARGE and name.startswith(("qwen2.5-0.5b/", "qwen2.5-3b/"))
+    else pytest.param(name, marks=[pytest.mark.matrix] * (name not in IN_LINE_2))
+    for name in NAMES
+    if playable([name], COMMANDS.get(name.partition("/")[2], "joint"))
+])  # fmt: skip
 def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, public, tmp_path, capsys):
     command = COMMANDS.get(name.partition("/")[2], "joint")
     changed = [{"recipe": name, "output_dir": str(tmp_path)}, SHORT, SHORT_WARM.get(command, SHORT_JOINT)]
@@ -132,13 +129,11 @@ def test_the_other_policies_are_played_with_stop_strings_too(sharing, public, tm
     assert set(json.loads((tmp_path / "evaluation.json").read_text())) >= {"before", "after", "difference"}
 
 
-def test_a_stop_string_that_the_tokenizer_cannot_write_is_refused_before_a_model_loads(tmp_path, capsys):
-    arguments = {"conjecturer_prompt": "completion", "output_dir": str(tmp_path), "report_to": "none"}
-    assert main(["joint", *flags(arguments)]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "generation cannot look for with this tokenizer of whole words" in error
-    assert main(["eval", "--model", "tiny", "--role", "conjecturer", "--conjecturer_prompt", "completion"]) == 2
-    assert "conjecturer_prompt=compact for the embedded model" in capsys.readouterr().err
+def test_a_stop_string_that_the_tokenizer_cannot_write_is_refused_before_a_model_loads(tmp_path, run, refused):
+    error = refused("joint --conjecturer_prompt completion --report_to none --output_dir", tmp_path)
+    assert "generation cannot look for with this tokenizer of whole words" in error
+    code, _, error = run("eval --model tiny --role conjecturer --conjecturer_prompt completion")
+    assert code == 2 and "conjecturer_prompt=compact for the embedded model" in error
 
 
 SYMBOLIC = sorted(name for name in recipes() if "symbolic" in name and "rloo" not in name)
@@ -172,21 +167,17 @@ def test_a_symbolic_proposer_selects_and_its_problems_are_played(name, public, t
 ALL = {name: path for command in ("sft", "ipo", "cdg", "joint") for name, path in recipes(command).items()}
 
 
-def test_the_table_holds_every_recipe_once_and_one_is_printed_as_it_ships(capsys):
-    assert main(["recipes"]) == 0
-    out = capsys.readouterr().out
+def test_the_table_holds_every_recipe_once_and_one_is_printed_as_it_ships(shown, refused):
+    out = shown("recipes")
     lines = out.splitlines()
-    assert [line.split("  ")[0].strip() for line in lines[2:]] == sorted(
-        ALL, key=lambda n: (not n.startswith("tiny/"), n)
-    )
+    tiny_first = sorted(ALL, key=lambda name: (not name.startswith("tiny/"), name))
+    assert [line.split("  ")[0].strip() for line in lines[2:]] == tiny_first
     assert out == table() + "\n" and lines[0].split() == ["recipe", "command", "paper", "CPU", "min", "GiB"]
     place = next(place for place in PLACES if place.is_dir())
     assert len(list(place.glob("*/*.yaml"))) == len(ALL)
-    assert main(["recipes", "tiny/sgs"]) == 0
-    assert capsys.readouterr().out == ALL["tiny/sgs"].read_text(encoding="utf-8")
-    assert main(["recipes", "tiny/sgz"]) == 2
+    assert shown("recipes tiny/sgs") == ALL["tiny/sgs"].read_text(encoding="utf-8")
     said = "Unknown recipe 'tiny/sgz'. Did you mean 'tiny/sgs'? `countdown-selfplay recipes` lists them."
-    assert said in capsys.readouterr().err
+    assert said in refused("recipes tiny/sgz")
 
 
 @pytest.mark.parametrize(("name", "command", "paper"), [

@@ -21,32 +21,26 @@ from countdown_selfplay.proposers.symbolic.difficulty import read_labels
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
 
 
-def test_a_joint_recipe_gives_its_single_policy_baseline(tmp_path, capsys):
-    arguments = ["--recipe", "tiny/default", "--prover_objective", "rloo", "--dry_run"]
-    arguments += ["--output_dir", str(tmp_path / "run")]
-    assert main(["rloo", *arguments]) == 0
-    out = capsys.readouterr().out
+def test_a_joint_recipe_gives_its_single_policy_baseline(tmp_path, shown):
+    out = shown("rloo --recipe tiny/default --prover_objective rloo --dry_run --output_dir", tmp_path / "run")
     assert "prover: 16 problems x 16 = 256 answers" in out
     assert "problems per round: 16, at least 16 anchors, up to 0 proposals" in out
 
 
-EMBEDDED = ["--recipe", "tiny/pool", "--model_name_or_path", "tiny", "--conjecturer_model", "tiny"]
-
-
-def test_pool_is_joint_with_tiers_and_plans_its_round(tmp_path, capsys):
-    assert main(["pool", *EMBEDDED, "--dry_run", "--output_dir", str(tmp_path)]) == 0
-    told = capsys.readouterr().out
+def test_pool_is_joint_with_tiers_and_plans_its_round(tmp_path, shown):
+    line = "pool --recipe tiny/pool --model_name_or_path tiny --conjecturer_model tiny --dry_run --output_dir"
+    told = shown(line, tmp_path)
     # tiny/pool: 32 proposals of each of two conjecturers, 64 problems x 4 answers of each of two provers
     assert "prover, each of 2: 64 problems x 4 = 256 answers" in told
     assert "conjecturer, each of 2: 1 prompt x 32 = 32 proposals" in told
 
 
-def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys):
+def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, shown):
     out = tmp_path / "rates.jsonl"
-    assert main(["solve-rates", "tiny", "--problems", "12", "--samples", "2", "--out", str(out)]) == 0
+    said = shown("solve-rates tiny --problems 12 --samples 2 --out", out)
     features, rates, attempts = read_labels(str(out), CountdownDomain.tiny())
     assert features.shape == (12, 21) and set(attempts) == {2} and set(rates) <= {0, 0.5, 1} and rates.sum() > 0
-    assert f"mean solve rate {rates.mean():.3f}" in capsys.readouterr().out
+    assert f"mean solve rate {rates.mean():.3f}" in said
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert not any(heldout_key(",".join(map(str, sorted(row["numbers"]))) + f"={row['target']}") for row in rows)
 
@@ -149,20 +143,15 @@ def test_the_published_study_can_be_played_again(name):
     assert hashlib.sha256(settings.encode()).hexdigest()[:16] == STUDY[name]
 
 
-def run(tmp_path, *arguments):
+def test_the_command_plays_the_recipe_and_reports_on_its_targets(tmp_path):
     problems = generate_problems(16, TINY_SPEC, seed=3)
     rows = [{"nums": list(p.numbers), "target": p.target} for p in problems]
     (tmp_path / "targets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     small = ["--proposer_kwargs", '{"batch": 8}', "--problems_per_round", "16", "--steps_per_round", "2"]
     where = ["--dataset_name", str(tmp_path / "targets.jsonl"), "--output_dir", str(tmp_path / "run")]
-    tiny = str(TINY_MODEL_PATH)
-    models = ["--model_name_or_path", tiny, "--conjecturer_model", tiny]
+    models = ["--model_name_or_path", str(TINY_MODEL_PATH), "--conjecturer_model", str(TINY_MODEL_PATH)]
     short = ["--max_steps", "2", "--report_to", "none", "--disable_tqdm", "true", "--use_cpu"]
-    return main(["sgs", "--recipe", "tiny/sgs", *models, *small, *where, *short, *arguments])
-
-
-def test_the_command_plays_the_recipe_and_reports_on_its_targets(tmp_path):
-    assert run(tmp_path) == 0
+    assert main(["sgs", "--recipe", "tiny/sgs", *models, *small, *where, *short]) == 0
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     logged = [line for line in lines if "targets/solve_rate" in line]
     assert len(logged) == 2 and logged[-1]["targets/solve_rate"] > 0  # three numbers: the embedded model solves some
@@ -170,9 +159,7 @@ def test_the_command_plays_the_recipe_and_reports_on_its_targets(tmp_path):
         assert "Cumulative solve rate of the targets" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_a_start_is_there_with_whole_weights_or_an_adapter_and_in_no_folder_whose_name_begins_alike(
-    tmp_path, monkeypatch, capsys
-):
+def test_a_start_is_whole_weights_or_an_adapter_in_no_folder_whose_name_begins_alike(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     place = Path("runs/qwen-sgs/guide")
     place.mkdir(parents=True)
@@ -182,11 +169,8 @@ def test_a_start_is_there_with_whole_weights_or_an_adapter_and_in_no_folder_whos
         (place / file).touch()
         check_starts(str(place), None, "Qwen/Qwen2.5-0.5B-Instruct")
         (place / file).unlink()
-    monkeypatch.chdir(tmp_path)
-    assert (
-        main(["sgs", "--model_name_or_path", "runs/tiny-sgs-other/prover", "--recipe", "tiny/sgs", "--use_cpu"]) == 2
-    )
-    assert "'runs/tiny-sgs/" in capsys.readouterr().err  # the conjecturer's and the targets, not the prover's
+    code, _, error = run("sgs --model_name_or_path runs/tiny-sgs-other/prover --recipe tiny/sgs --use_cpu")
+    assert code == 2 and "'runs/tiny-sgs/" in error  # the conjecturer's and the targets, not the prover's
 
 
 def test_hard_problems_are_those_that_the_model_rarely_solves():
@@ -205,11 +189,11 @@ def test_hard_problems_are_those_that_the_model_rarely_solves():
 HARD = ("--hard_for", "tiny", "--count", "6", "--operands", "3", "--number_high", "12", "--seed", "2")
 
 
-def test_the_command_makes_a_set_that_a_model_finds_hard(tmp_path, capsys):
+def test_the_command_makes_a_set_that_a_model_finds_hard(tmp_path, shown):
     out, held = tmp_path / "targets.jsonl", tmp_path / "held.jsonl"
     held.write_text('{"nums": [1, 2, 3], "target": 6}\n')
-    assert main(["dataset", str(out), *HARD, "--exclude", str(held)]) == 0
-    said, meta = capsys.readouterr().out, json.loads((tmp_path / "targets.jsonl.meta").read_text())
+    said = shown("dataset", out, *HARD, "--exclude", held)
+    meta = json.loads((tmp_path / "targets.jsonl.meta").read_text())
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     chosen = meta["hard_for"]
     assert len(rows) == 6 == chosen["targets"] and rows[0].keys() == {"nums", "target"}
@@ -224,7 +208,7 @@ def test_the_command_makes_a_set_that_a_model_finds_hard(tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["held.jsonl", "targets.jsonl", "targets.jsonl.meta"]
 
 
-def test_a_search_for_hard_problems_goes_on_where_it_was_ended(tmp_path, capsys, monkeypatch):
+def test_a_search_for_hard_problems_goes_on_where_it_was_ended(tmp_path, run, monkeypatch):
     from countdown_selfplay.evaluation import hard
 
     (tmp_path / "whole").mkdir()
@@ -241,8 +225,8 @@ def test_a_search_for_hard_problems_goes_on_where_it_was_ended(tmp_path, capsys,
     out, file = tmp_path / "targets.jsonl", tmp_path / ".targets.jsonl.attempts"
     assert main(["dataset", str(out), *HARD]) == 130 and not out.exists()
     file.write_bytes(file.read_bytes() + b'{"key": "1,2')  # as a kill may leave it
-    assert main(["dataset", str(out), *HARD, "--most", "1"]) == 2
-    assert "holds the attempts of another call (it differs in most)" in capsys.readouterr().err
+    code, _, error = run("dataset --most 1", out, *HARD)
+    assert code == 2 and "holds the attempts of another call (it differs in most)" in error
     assert main(["dataset", str(out), *HARD]) == 0
     assert calls == [64, 6, 6] and not file.exists()  # the 64 candidates were not attempted again
     for name in ("targets.jsonl", "targets.jsonl.meta"):

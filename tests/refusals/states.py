@@ -39,10 +39,9 @@ from tests.refusals.rows import row
 from tests.refusals.settings import config
 from tests.trainer.conftest import make_config
 from tests.unit.evaluation.stairs import Stairs
-from tests.unit.guides.test_guides import outcome
 from tests.unit.policies.test_build import TINY, built
 from tests.unit.proposers.symbolic.test_factorized import policy
-from tests.unit.proposers.test_targets import game, played
+from tests.unit.proposers.test_targets import game, outcome, played
 from tests.unit.training.test_replay import queue
 
 PROBLEM = Problem((1, 2, 3), 6)

@@ -157,15 +157,11 @@ def test_a_joint_run_counts_its_policies_frozen_copies_bases_and_texts():
     assert "KV cache (sampling)" not in said_of(generation_backend="vllm")
 
 
-@pytest.mark.parametrize(
-    ("launch", "dtype", "smaller"),
-    [
-        (Launch(), "bfloat16", 2),
-        (Launch(bf16=True, device="cuda"), None, 2),  # float32 weights under autocast
-        (Launch("fsdp2", 2, bf16=True, device="cuda"), None, 4),  # and half of the texts a process
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("launch", "dtype", "smaller"), [
+    (Launch(), "bfloat16", 2),
+    (Launch(bf16=True, device="cuda"), None, 2),  # float32 weights under autocast
+    (Launch("fsdp2", 2, bf16=True, device="cuda"), None, 4),  # and half of the texts a process
+], ids=str)  # fmt: skip
 def test_the_cache_is_in_the_type_that_attention_reads(launch, dtype, smaller):
     whole, found = cached(), cached(launch=launch, model=ModelConfig(dtype=dtype))
     assert whole == pytest.approx(smaller * found, abs=0.003)
@@ -237,17 +233,14 @@ def test_a_layer_more_keeps_its_input_where_it_is_recomputed_and_all_it_reads_ot
     assert more - few > 30 * (3 * 320 * 2 + 96 * 4)
 
 
-@pytest.mark.parametrize(
-    ("size", "rows", "batch", "said"),
-    [
-        (40, 256, 2, "Fits a GPU of 79 GiB."),  # 65.6 and 61
-        (40, 1024, 2, "79 GiB; the least change: generation_rows=256."),  # 91.2 with 512 rows
-        (40, 512, 2, "the least change: generation_rows=256 and per_device_eval_batch_size=256."),  # 142.4, of both
-        (40, 256, 4, "79 GiB; the least change: gradient_checkpointing=true."),  # 81, then 61
-        (60, 256, 8, "generation_rows=128 and gradient_checkpointing=true and per_device_train_batch_size=2."),
-        (79, 8, 1, "and a GPU has 79; the least change that fits: policy_sharing=lora."),
-    ],
-)
+@pytest.mark.parametrize(("size", "rows", "batch", "said"), [
+    (40, 256, 2, "Fits a GPU of 79 GiB."),  # 65.6 and 61
+    (40, 1024, 2, "79 GiB; the least change: generation_rows=256."),  # 91.2 with 512 rows
+    (40, 512, 2, "the least change: generation_rows=256 and per_device_eval_batch_size=256."),  # 142.4, of both
+    (40, 256, 4, "79 GiB; the least change: gradient_checkpointing=true."),  # 81, then 61
+    (60, 256, 8, "generation_rows=128 and gradient_checkpointing=true and per_device_train_batch_size=2."),
+    (79, 8, 1, "and a GPU has 79; the least change that fits: policy_sharing=lora."),
+])  # fmt: skip
 def test_what_does_not_fit_is_told_the_least_change_that_does(size, rows, batch, said, monkeypatch):
     monkeypatch.setattr(memory, "room_of", lambda launch: 79.0 * GIB)
     args = joint_config("unused", use_cpu=True, generation_rows=rows, gradient_checkpointing=False)

@@ -57,10 +57,8 @@ def test_the_tables_of_the_page_are_those_that_the_simulator_prints(simulator):
 
 @pytest.mark.matrix
 def test_the_throughput_benchmark_runs_and_its_ratios_are_those_of_its_steps(tmp_path):
-    command = [
-        sys.executable, str(ROOT / "benchmarks" / "throughput.py"), "--quick", "--contenders", "single", "trl_rloo",
-    ]  # fmt: skip
-    command += ["--output", str(tmp_path / "found.json")]
+    command = [sys.executable, str(ROOT / "benchmarks" / "throughput.py"), "--output", str(tmp_path / "found.json")]
+    command += ["--quick", "--contenders", "single", "trl_rloo"]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -120,17 +118,14 @@ def test_a_job_that_fails_says_its_last_line_and_leaves_no_file(bench, tmp_path)
     assert gpu_hour.run(absent, tmp_path) == "left out: no_such_package is not installed"
 
 
-@pytest.mark.parametrize(
-    ("up", "now", "expected"),
-    [
-        (True, [1.2, 1.3], "worse"),
-        (False, [1.2, 1.3], "better"),
-        (True, [1.7, 1.9], "better"),
-        (False, [1.7, 1.9], "worse"),
-        (True, [1.3, 1.5], "same"),  # the intervals meet at 1.5
-        (False, [1.0, 2.0], "same"),
-    ],
-)
+@pytest.mark.parametrize(("up", "now", "expected"), [
+    (True, [1.2, 1.3], "worse"),
+    (False, [1.2, 1.3], "better"),
+    (True, [1.7, 1.9], "better"),
+    (False, [1.7, 1.9], "worse"),
+    (True, [1.3, 1.5], "same"),  # the intervals meet at 1.5
+    (False, [1.0, 2.0], "same"),
+])  # fmt: skip
 def test_a_ratio_is_worse_if_its_interval_does_not_meet_the_stored_one(bench, up, now, expected):
     """The stored interval is [1.5, 1.6]."""
     regression = bench("regression")

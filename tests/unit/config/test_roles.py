@@ -5,7 +5,7 @@ import copy
 import json
 
 import pytest
-from tests.joint_config import joint_config
+from tests.unit.config.test_config import config
 
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.config.changes import changed_settings, run_settings
@@ -15,10 +15,6 @@ from countdown_selfplay.errors import CheckpointError
 
 CRITIC = ("prover", "helpful", "misleading")
 START = {"weights": "start"}
-
-
-def config(**changes):
-    return joint_config(output_dir="unused", use_cpu=True, **changes)
 
 
 def own_game(**roles):

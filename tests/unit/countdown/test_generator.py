@@ -27,8 +27,6 @@ from countdown_selfplay.errors import ConfigError, DataError
 from .oracle import naive_solvable, reachable
 
 SMALL = ProblemSpec(operands=(2, 3), number_low=1, number_high=12, target_low=1, target_high=99)
-
-
 LONGER = ProblemSpec((3, 4), 1, 12, 1, 99)
 BARE = Rules(answer_format="bare")
 TINY = CountdownDomain(LONGER, BARE, "compact_moves", "compact_any", answers="moves")

@@ -63,9 +63,6 @@ def test_the_key_is_the_sorted_numbers_and_the_target_and_the_spec_admits_what_l
     assert not ProblemSpec(number_low=5).admits(Problem((4, 5, 6), 50))
 
 
-P = Problem((44, 19, 35), 98)
-
-
 @pytest.mark.parametrize("row", [
     {"numbers": (44, 19, 35), "target": 98, "prompt": "anything"},
     {"numbers": np.array([44, 19, 35]), "target": np.int64(98)},
@@ -78,4 +75,4 @@ P = Problem((44, 19, 35), 98)
     {"nums": " [44  19 35]", "target": 98},  # as NumPy prints them
 ])  # fmt: skip
 def test_every_public_schema_is_read(row):
-    assert problem_from_row(row, 0) == P
+    assert problem_from_row(row, 0) == PROBLEMS[0]

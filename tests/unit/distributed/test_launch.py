@@ -17,22 +17,18 @@ CONFIG = str(Path(__file__).parents[3] / "accelerate_configs" / "cpu_ddp.yaml")
 CLI = ("-m", "accelerate.commands.accelerate_cli")
 
 
-@pytest.mark.parametrize(
-    ("line", "number"),
-    [
-        (["python", "/usr/bin/accelerate", "launch", "--num_processes", "2", "--cpu", "train.py"], 2),
-        (["python", *CLI, "launch", "--num-processes=3", "train.py", "--num_processes", "9"], 3),
-        (["python", "/usr/bin/accelerate-launch", "--num_processes", "2", "-m", "train"], 2),
-        (["python", *CLI, "launch", "--config_file", CONFIG, "train.py"], 2),
-        (["python", *CLI, "launch", "--config_file", CONFIG, "--num_processes", "4", "train.py"], 4),
-        (["python", "/usr/bin/accelerate", "launch", "--cpu", "train.py", "--num_processes", "2"], 1),
-        (["python", "/usr/bin/accelerate", "launch", "--config_file", "/absent.yaml", "train.py"], 1),
-        (["bash", "-c", "accelerate launch --num_processes 2 train.py"], 1),
-        (["python", "launch", "--num_processes", "2"], 1),
-        ([], 1),
-    ],
-    ids=lambda value: " ".join(value)[-60:] if isinstance(value, list) else "",
-)
+@pytest.mark.parametrize(("line", "number"), [
+    (["python", "/usr/bin/accelerate", "launch", "--num_processes", "2", "--cpu", "train.py"], 2),
+    (["python", *CLI, "launch", "--num-processes=3", "train.py", "--num_processes", "9"], 3),
+    (["python", "/usr/bin/accelerate-launch", "--num_processes", "2", "-m", "train"], 2),
+    (["python", *CLI, "launch", "--config_file", CONFIG, "train.py"], 2),
+    (["python", *CLI, "launch", "--config_file", CONFIG, "--num_processes", "4", "train.py"], 4),
+    (["python", "/usr/bin/accelerate", "launch", "--cpu", "train.py", "--num_processes", "2"], 1),
+    (["python", "/usr/bin/accelerate", "launch", "--config_file", "/absent.yaml", "train.py"], 1),
+    (["bash", "-c", "accelerate launch --num_processes 2 train.py"], 1),
+    (["python", "launch", "--num_processes", "2"], 1),
+    ([], 1),
+], ids=lambda value: " ".join(value)[-60:] if isinstance(value, list) else "")  # fmt: skip
 def test_the_number_is_read_as_accelerate_reads_it(line, number):
     """The script's own arguments are not the launcher's; the flag wins over the config file, which names 2."""
     assert launch.asked_for(line) == number

@@ -125,11 +125,10 @@ def test_the_summary_counts_by_hand_and_strata_apart(tmp_path):
 def test_a_rate_of_0_or_1_has_wilsons_interval_over_the_problems():
     """3 of 3 problems: Wilson's lower end is 3 / (3 + z^2) = 3 / 6.84146, and of 0 of 3 the upper one z^2 / 6.84146; a
     mean of tokens is no rate, and 1 of 3 problems no certainty."""
-    for right in (2, 0):
+    for right, expected in (
+        (2, {"value": 1.0, "low": 0.438503, "high": 1.0}), (0, {"value": 0.0, "low": 0.0, "high": 0.561497}),
+    ):  # fmt: skip
         found = summarise(AnswerSet({"n": 2}, [answer(i, j, bool(right)) for i in range(3) for j in range(2)]))
-        expected = (
-            {"value": 1.0, "low": 0.438503, "high": 1.0} if right else {"value": 0.0, "low": 0.0, "high": 0.561497}
-        )
         for name in ("pass_at", "majority_at"):
             for estimate in found[name].values():
                 assert estimate == pytest.approx(expected, abs=1e-6)

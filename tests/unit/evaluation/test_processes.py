@@ -26,6 +26,9 @@ class Told(Processes):
         return self.answer(items)
 
 
+class Stop(Exception): ...
+
+
 def played(world, work):
     """`work(processes)` of every rank in turn: a first pass finds what each rank gathers, a second one has it all."""
     sent: list[list] = []
@@ -39,10 +42,6 @@ def played(world, work):
             work(Told(rank, world, answer=gather))
     whole = [item for mine in sent for item in mine]
     return [work(Told(rank, world, answer=lambda mine: whole)) for rank in range(world)]
-
-
-class Stop(Exception):
-    pass
 
 
 @pytest.mark.parametrize(("total", "world"), [(7, 3), (6, 3), (1, 4), (5, 1)])
@@ -62,24 +61,19 @@ def test_the_processes_draw_different_numbers_and_one_process_draws_the_old_ones
 def test_all_processes_return_the_same_evaluation_of_all_problems_and_rates_of_exactly_n_proposals():
     model, tokenizer = load_tiny_model()
     problems = generate_problems(7, TINY_SPEC, seed=0, split="heldout")
-    domain = CountdownDomain.tiny()
+    asked = (model, tokenizer, problems, CountdownDomain.tiny())
+    sampling = {"ks": (1,), "max_new_tokens": 16}
 
     def answer(processes):
-        found = evaluate_prover(
-            model, tokenizer, problems, domain, n=4, ks=(1,), max_new_tokens=16, processes=processes
-        )
-        return found.to_dict() | {"seconds": 0}
+        return evaluate_prover(*asked, n=4, **sampling, processes=processes).to_dict() | {"seconds": 0}
 
     first, second = played(2, answer)
     assert first == second and len(first["correct"]) == 7 and first["keys"] == [p.key for p in problems]
 
     def greedy(processes):
-        return evaluate_prover(
-            model, tokenizer, problems, domain, n=1, ks=(1,), temperature=0, max_new_tokens=16, processes=processes
-        ).correct
+        return evaluate_prover(*asked, n=1, temperature=0, **sampling, processes=processes).correct
 
     assert played(2, greedy)[0] == greedy(ALONE)  # without draws the split changes nothing
-    model, tokenizer = load_tiny_model()
 
     def propose(processes):
         found = evaluate_conjecturer(

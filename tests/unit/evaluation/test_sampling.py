@@ -120,15 +120,11 @@ def test_the_mode_of_every_submodule_is_put_back(tokenizer, mode):
 
 def test_a_text_ends_at_the_first_end_token_of_all_that_the_model_has_and_is_truncated_without(tokenizer):
     model = Scripted([9, 4, 10, 2, 8, 8], [9, 4, 10, 8, 8, 8])
-    texts, truncated = sample(model, tokenizer, ["7 :"], 2)
-    assert texts == [["1 + 2", "1 + 2 0 0 0"]]
-    assert truncated == [[False, True]]
-    _, truncated = sample(Scripted([9, 9, 9, 9, 9, 2]), tokenizer, ["7 :"], 1)
-    assert truncated == [[False]]
+    assert sample(model, tokenizer, ["7 :"], 2) == ([["1 + 2", "1 + 2 0 0 0"]], [[False, True]])
+    assert sample(Scripted([9, 9, 9, 9, 9, 2]), tokenizer, ["7 :"], 1)[1] == [[False]]
     model = Scripted([9, 3, 8])
     model.generation_config = GenerationConfig(eos_token_id=[2, 3])
-    texts, truncated = sample(model, tokenizer, ["7 :"], 1, max_new_tokens=3)
-    assert (texts, truncated) == ([["1"]], [[False]])
+    assert sample(model, tokenizer, ["7 :"], 1, max_new_tokens=3) == ([["1"]], [[False]])
     assert model.calls[0]["config"].eos_token_id == [2, 3]
 
 

@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
+from tests.unit.games.test_propose_and_solve import ANCHORS, SOLVED, TINY
 
 from countdown_selfplay.contract.game import BaseGuide, BaseProposer, Outcome, Proposal
 from countdown_selfplay.contract.metric import Metric
-from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.curriculum.admission import examine
 from countdown_selfplay.games.health import shuffled
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
@@ -17,9 +17,7 @@ from countdown_selfplay.proposers.policies import Policies
 from countdown_selfplay.testing import ScriptedRound, in_ranks
 from countdown_selfplay.training.parts import declared_metrics
 
-TINY = CountdownDomain.tiny()
-ANCHORS = [Problem((1, 2, 3), 6), Problem((2, 2, 2), 8), Problem((4, 5, 6), 15), Problem((9, 1, 1), 9)]
-HALF = ["3 * 5 + 7", "3 + 5 + 7", "3 + 5 + 7", "3 * 5 + 7"]  # of 3,5,7=22: 2 of 4 right
+HALF = SOLVED["3,5,7=22"]  # 2 of 4 right
 
 
 def answers(script):
@@ -179,7 +177,7 @@ def test_a_proposer_of_the_same_class_goes_on_and_another_starts_anew():
 
 WRITTEN = ["3 5 7 = 22", "2 3 4 = 24", "?", "1 2 4 = 7", "6 5 4 = 15", "2 5 7 = 14"]
 RIGHT = {22: "3 * 5 + 7", 24: "2 * 3 * 4", 7: "1 + 2 + 4", 15: "6 + 5 + 4", 14: "2 + 5 + 7"}
-SOLVED = {22: 2, 24: 1, 7: 0}  # of 4: p = .5, .25, 0
+RIGHT_OF_4 = {22: 2, 24: 1, 7: 0}  # p = .5, .25, 0
 
 
 class Remembers(Policies):
@@ -196,7 +194,7 @@ def play(shuffle, rounds=1, rank=0, world=1, gather=list, **changes):
     def write(player, row, i):
         if player == "conjecturer":
             return WRITTEN[i]
-        return RIGHT[row["target"]] if i < SOLVED.get(row["target"], 0) else "1 + 1"
+        return RIGHT[row["target"]] if i < RIGHT_OF_4.get(row["target"], 0) else "1 + 1"
 
     proposer = Remembers()
     game = ProposeAndSolve(proposer, settings=Settings(shuffled_rewards=shuffle, novelty_window=1, **changes))

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from tests.toy_domain import CountingDomain
+from tests.unit.proposers.test_targets import turn_of
 
 from countdown_selfplay.contract.round import Rollout
 from countdown_selfplay.countdown import CountdownDomain, Problem
@@ -33,11 +34,6 @@ def play(proposals, game=None, **changes):
     played = ScriptedRound(write, sizes)
     game = game or ProposeAndSolve(settings=Settings(samples_per_log=2, **changes))
     return game.play(played, ANCHORS), played, game
-
-
-def turn_of(result, player):
-    (turn,) = [turn for turn in result.turns if turn.rollout.role == player]
-    return turn
 
 
 def test_a_played_proposal_earns_the_tent_a_refused_one_the_invalid_reward_and_one_without_a_slot_none():

@@ -95,8 +95,8 @@ def test_k_1_is_rloo_and_maxrl_gives_each_solved_problem_the_same_weight():
 ])  # fmt: skip
 def test_the_mean_over_all_outcomes_is_the_gradient_of_pass_at_k_and_of_terms_of_log_p(name, given, value):
     """Three answers, the first is right. n = 3 samples: all 27 outcomes, weighted by chance."""
-    theta = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
-    wanted = torch.autograd.grad(value(1 - torch.softmax(theta, 0)[0]), theta)[0]
+    theta = torch.tensor(THETA, dtype=torch.float64, requires_grad=True)
+    wanted = gradient_of(lambda p: value(1 - p[0]))
     objective, gradient = make_objective(name, given), torch.zeros(3, dtype=torch.float64)
     for outcome in product(range(3), repeat=3):
         logp = torch.log_softmax(theta, 0)[list(outcome)]

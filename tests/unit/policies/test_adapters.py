@@ -72,10 +72,9 @@ def test_sixteen_bits_are_for_who_asks_for_them(folder):
     assert load_pretrained(str(folder), {"dtype": "bfloat16"}).dtype == torch.bfloat16
 
 
-@pytest.mark.parametrize(
-    ("source", "sharing"),
-    [("folder", "full"), ("folder", "lora"), ("folder", "tied"), ("of PEFT", "full"), ("of Transformers", "lora")],
-)
+@pytest.mark.parametrize(("source", "sharing"), [
+    ("folder", "full"), ("folder", "lora"), ("folder", "tied"), ("of PEFT", "full"), ("of Transformers", "lora"),
+])  # fmt: skip
 def test_every_role_starts_from_the_adapter(sharing, source, folder):
     """One object for both roles is merged once, and copied for the second."""
     expected = logits(adapted())

@@ -72,14 +72,11 @@ def test_the_weights_load_offline_in_float32_and_have_the_size_that_is_documente
     assert (own.do_sample, own.temperature, own.top_k, own.top_p) == (True, 1.0, 0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("role", "digest"),
-    [
-        ("prover", "ac929ff3f61544ab83909905fc56fd8b69c95268ccb38eb15d34e929e98fd41f"),
-        ("conjecturer", "07b7ad5728af0f233f00f856eb5a5fa9e7a3b58cacd53e8e797bc15e0803bef8"),
-        ("asked", "e99c685ef1c5148c23c085055188c3920e8ce0bc2efd2df8e804ce58272d1c73"),
-    ],
-)
+@pytest.mark.parametrize(("role", "digest"), [
+    ("prover", "ac929ff3f61544ab83909905fc56fd8b69c95268ccb38eb15d34e929e98fd41f"),
+    ("conjecturer", "07b7ad5728af0f233f00f856eb5a5fa9e7a3b58cacd53e8e797bc15e0803bef8"),
+    ("asked", "e99c685ef1c5148c23c085055188c3920e8ce0bc2efd2df8e804ce58272d1c73"),
+])  # fmt: skip
 def test_the_weights_are_those_whose_figures_were_measured(role, digest):
     assert hashlib.sha256((LADDER[role] / "model.safetensors").read_bytes()).hexdigest() == digest
 
@@ -110,15 +107,13 @@ def test_the_prompts_of_both_roles_have_no_unknown_word(tokenizer, held_out):
 
 
 def test_held_out_problems_are_all_held_out_distinct_and_within_the_spec(held_out):
-    problems = held_out
     # A brute force over ordered triples and operators counts 4,739 solvable problems; one in eight would be 592. The
     # figures of docs/tiny_model.md are over exactly these, and another split would put trained-on problems among them.
-    assert len(problems) == 638
+    assert len(held_out) == len({problem.key for problem in held_out}) == 638
     assert len(exercises(3, TINY_SPEC)) == 4739 - 638
-    assert len({problem.key for problem in problems}) == len(problems)
-    assert all(heldout_key(problem.key) and TINY_SPEC.admits(problem) for problem in problems)
-    assert held_out_problems(TINY_SPEC, 5) == problems[:5]
-    assert held_out_problems(TINY_SPEC, seed=1) != problems
+    assert all(heldout_key(problem.key) and TINY_SPEC.admits(problem) for problem in held_out)
+    assert held_out_problems(TINY_SPEC, 5) == held_out[:5]
+    assert held_out_problems(TINY_SPEC, seed=1) != held_out
 
 
 @pytest.mark.parametrize("model", ["tiny-ladder", "tiny-ladder-asked", str(LADDER_MODEL_PATHS["prover"])])
@@ -129,24 +124,17 @@ def test_eval_scores_them_in_their_own_game(model):
     assert folder_of(model) == Path(resolve_model(model))
 
 
-# The words of the warm start, and 16 reserved ones behind them
-
 LEARNT = 113
+"""Words of the warm start, with 16 reserved ones behind them."""
 
 
 def test_the_words_of_the_warm_start_keep_their_ids_and_their_weights(tokenizer):
     """The digest is that of the weights as they were before the reserved words (model.safetensors with SHA-256
     743b0487...), by the same lines: names in order, each with its float32 bytes, of the embedding 113 rows."""
-    words = [
-        *(["<pad>", "<s>", "</s>", "<unk>", "+", "-", "*", "/", "(", ")", "=", ":", "propose"]),
-        *(str(n) for n in range(100)),
-    ]
-    assert tokenizer.convert_tokens_to_ids(words) == list(range(LEARNT))
+    words = ["<pad>", "<s>", "</s>", "<unk>", "+", "-", "*", "/", "(", ")", "=", ":", "propose"]
+    assert tokenizer.convert_tokens_to_ids([*words, *map(str, range(100))]) == list(range(LEARNT))
     digest = hashlib.sha256()
     for name, tensor in sorted(load_file(TINY_MODEL_PATH / "model.safetensors").items()):
         digest.update(name.encode())
         digest.update((tensor[:LEARNT] if "embed_tokens" in name else tensor).contiguous().numpy().tobytes())
     assert digest.hexdigest() == "74fdba7ce63d7af29e8673d8844550257fe05503819115a073d436716b8a35de"
-
-
-# What they can do

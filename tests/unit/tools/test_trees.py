@@ -44,34 +44,31 @@ def golden(load):
     return load("golden_trajectories")
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        # two steps of 16 rows each: 32 rows x 2 / 4
-        ({"roles": {"prover": {"micro_batches": 2, "num_generations": 4, "players": 2},
-                    "conjecturer": {"micro_batches": 1}},
-          "per_device_train_batch_size": 16, "steps_per_round": 2},
-         {"problems_per_round": 16, "proposals_per_round": 32,
-          "roles": {"prover": {"num_generations": 4, "players": 2}, "conjecturer": {}},
-          "per_device_train_batch_size": 16, "steps_per_round": 2}),
-        # samples count over all processes and steps; 40 proposals in groups of 16 were 32
-        ({"prover_samples_per_round": 24, "conjecturer_samples_per_round": 40, "conjecturer_num_generations": 16},
-         {"problems_per_round": 3, "proposals_per_round": 32, "conjecturer_num_generations": 16}),
-        # 64 x 5 rows / (4 answers + 4 x 2 critiques x 2 revisions) = 16; 64 x 2 / (4 x 2) = 16
-        ({"game": "critic_discernment", "game_kwargs": {"revisions": 2}, "per_device_train_batch_size": 64,
-          "roles": {"prover": {"micro_batches": 5, "num_generations": 4},
-                    "helpful": {"micro_batches": 2, "num_generations": 2}}},
-         {"game": "critic_discernment", "game_kwargs": {"revisions": 2}, "per_device_train_batch_size": 64,
-          "problems_per_round": 16, "roles": {"prover": {"num_generations": 4}, "helpful": {"num_generations": 2}}}),
-        # over a recipe: what differs from it, and nothing else
-        ({"recipe": "tiny/whole", "prover_micro_batches": 4}, {"recipe": "tiny/whole"}),
-        ({"recipe": "tiny/whole", "per_device_train_batch_size": 16, "prover_micro_batches": 16},
-         {"recipe": "tiny/whole", "per_device_train_batch_size": 16, "proposals_per_round": 16}),
-        # a plain num_generations hides a role's: 512 / 4
-        ({"recipe": "tiny/moves", "num_generations": 4},
-         {"recipe": "tiny/moves", "num_generations": 4, "problems_per_round": 128}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("old", "new"), [
+    # two steps of 16 rows each: 32 rows x 2 / 4
+    ({"roles": {"prover": {"micro_batches": 2, "num_generations": 4, "players": 2},
+                "conjecturer": {"micro_batches": 1}},
+      "per_device_train_batch_size": 16, "steps_per_round": 2},
+     {"problems_per_round": 16, "proposals_per_round": 32,
+      "roles": {"prover": {"num_generations": 4, "players": 2}, "conjecturer": {}},
+      "per_device_train_batch_size": 16, "steps_per_round": 2}),
+    # samples count over all processes and steps; 40 proposals in groups of 16 were 32
+    ({"prover_samples_per_round": 24, "conjecturer_samples_per_round": 40, "conjecturer_num_generations": 16},
+     {"problems_per_round": 3, "proposals_per_round": 32, "conjecturer_num_generations": 16}),
+    # 64 x 5 rows / (4 answers + 4 x 2 critiques x 2 revisions) = 16; 64 x 2 / (4 x 2) = 16
+    ({"game": "critic_discernment", "game_kwargs": {"revisions": 2}, "per_device_train_batch_size": 64,
+      "roles": {"prover": {"micro_batches": 5, "num_generations": 4},
+                "helpful": {"micro_batches": 2, "num_generations": 2}}},
+     {"game": "critic_discernment", "game_kwargs": {"revisions": 2}, "per_device_train_batch_size": 64,
+      "problems_per_round": 16, "roles": {"prover": {"num_generations": 4}, "helpful": {"num_generations": 2}}}),
+    # over a recipe: what differs from it, and nothing else
+    ({"recipe": "tiny/whole", "prover_micro_batches": 4}, {"recipe": "tiny/whole"}),
+    ({"recipe": "tiny/whole", "per_device_train_batch_size": 16, "prover_micro_batches": 16},
+     {"recipe": "tiny/whole", "per_device_train_batch_size": 16, "proposals_per_round": 16}),
+    # a plain num_generations hides a role's: 512 / 4
+    ({"recipe": "tiny/moves", "num_generations": 4},
+     {"recipe": "tiny/moves", "num_generations": 4, "problems_per_round": 128}),
+])  # fmt: skip
 def test_a_round_keeps_its_problems_and_proposals(tool, old, new):
     assert tool.convert(old) == new
 
@@ -107,12 +104,10 @@ def changed(**parts):
 
 def test_the_last_bit_of_a_metric_is_a_difference_unless_it_is_ignored(golden):
     other = changed(metrics={"loss": [[1, 0.5], [2, 0.25000000000000006]], "round/new": [[1, 2], [2, 4]]})
-    first, second = (
-        "metric round/new: 3 at step 1 != 2 at step 1",
-        "metric loss: 0.25 at step 2 != 0.25000000000000006",
-    )
-    assert golden.compare(PLAYED, other, []) == ([first, f"{second} at step 2"], [])
-    assert golden.compare(PLAYED, other, ["round/*"]) == ([f"{second} at step 2"], [])
+    first = "metric round/new: 3 at step 1 != 2 at step 1"
+    second = "metric loss: 0.25 at step 2 != 0.25000000000000006 at step 2"
+    assert golden.compare(PLAYED, other, []) == ([first, second], [])
+    assert golden.compare(PLAYED, other, ["round/*"]) == ([second], [])
 
 
 def test_a_metric_of_one_tree_alone_is_a_note_and_weights_of_one_tree_alone_are_a_difference(golden):

@@ -147,10 +147,9 @@ def test_gradients_of_a_steps_passes_are_those_of_one_pass_over_all_its_rows(nam
                     assert float(sums[role].get(metric, 0.0)) == pytest.approx(float(one), abs=1e-9), (layout, metric)
 
 
-@pytest.mark.parametrize(
-    "how, mean",
-    [("sequence", 9.5), ("sequence_mean", 2.5), ("token", 19 / 6), ("group", 8 / 3), ("length_cap", 38 / 32)],
-)
+@pytest.mark.parametrize("how, mean", [
+    ("sequence", 9.5), ("sequence_mean", 2.5), ("token", 19 / 6), ("group", 8 / 3), ("length_cap", 38 / 32),
+])  # fmt: skip
 @pytest.mark.parametrize("moves", [1, 2])
 @pytest.mark.parametrize("world", [1, 2, 3, 5])
 def test_means_are_those_by_hand_however_answers_are_dealt(how, mean, moves, world):

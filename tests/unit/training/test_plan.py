@@ -44,18 +44,15 @@ def test_counts_are_of_what_is_trained_on_and_an_episode_is_one_answer():
 # -- steps ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "groups, steps, sizes, whole",
-    [
-        (4, 2, [8, 8], True),
-        (6, 4, [6] * 4, False),  # 24 answers, 6 a step, which hold no whole groups of 4
-        (5, 2, [10, 10], False),
-        (3, 5, [2, 2, 3, 2, 3], False),
-        (7, 6, [4, 5, 5, 4, 5, 5], False),
-        (1, 8, [0, 1] * 4, False),
-        (4, 1, [16], True),
-    ],
-)
+@pytest.mark.parametrize("groups, steps, sizes, whole", [
+    (4, 2, [8, 8], True),
+    (6, 4, [6] * 4, False),  # 24 answers, 6 a step, which hold no whole groups of 4
+    (5, 2, [10, 10], False),
+    (3, 5, [2, 2, 3, 2, 3], False),
+    (7, 6, [4, 5, 5, 4, 5, 5], False),
+    (1, 8, [0, 1] * 4, False),
+    (4, 1, [16], True),
+])  # fmt: skip
 def test_equal_steps_hold_each_answer_once_and_whole_groups_where_they_fit(groups, steps, sizes, whole):
     made = answers([1.0, -1.0, 0.5, 0.0] * groups, group=4)
     cut = equal_steps(made, steps, seed=1)
@@ -67,17 +64,14 @@ def test_equal_steps_hold_each_answer_once_and_whole_groups_where_they_fit(group
     assert by_seed[0] == shape(cut) and (steps == 1 or any(one != by_seed[0] for one in by_seed))
 
 
-@pytest.mark.parametrize(
-    "credited, steps, sizes",
-    [
-        (70, 5, [32, 32, 6]),  # SGS, appendix C.1: 32 a step
-        (0, 3, []),
-        (32, 3, [32]),
-        (33, 3, [32, 1]),
-        (97, 3, [33, 33, 31]),  # more than 3 x 32: ceil(97 / 3) = 33 a step
-        (130, 1, [130]),
-    ],
-)
+@pytest.mark.parametrize("credited, steps, sizes", [
+    (70, 5, [32, 32, 6]),  # SGS, appendix C.1: 32 a step
+    (0, 3, []),
+    (32, 3, [32]),
+    (33, 3, [32, 1]),
+    (97, 3, [33, 33, 31]),  # more than 3 x 32: ceil(97 / 3) = 33 a step
+    (130, 1, [130]),
+])  # fmt: skip
 def test_filled_steps_have_so_many_answers_with_credit_and_no_others(credited, steps, sizes):
     made = answers([0.0] * 10 + [1.0] * credited)
     cut = filled_steps(made, 32, steps, seed=7)

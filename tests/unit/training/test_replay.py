@@ -3,6 +3,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -40,11 +41,7 @@ def played(tokens, selected=None, first=1, round_=0, credit=1.0):
 
 def episodes(right, round_=0):
     made = episode_samples([float(bit) for bit in right], [bool(bit) for bit in right])
-    return [sample_of(one, round_) for one in made]
-
-
-def sample_of(one, round_):
-    return type(one)(**{**vars(one), "round": round_})
+    return [replace(one, round=round_) for one in made]
 
 
 def answers(steps):
@@ -225,10 +222,8 @@ class Other(Part):
 def test_values_and_arrays_are_read_back_at_any_depth(tmp_path):
     arms = np.array([[0.1, 0.2], [1 / 3, np.pi]])
     plain = {"round": 3, "name": "ucb", "none": None, "rates": [0.5, 0.25]}
-    state = plain | {"arms": {"values": arms, "list": [arms[0]]}}
-    checkpoints.write_states(
-        tmp_path, {"game": Part(state), "frame": Part({"rounds": 2})}, {"settings": {"beta": 0.0}}
-    )
+    parts = {"game": Part(plain | {"arms": {"values": arms, "list": [arms[0]]}}), "frame": Part({"rounds": 2})}
+    checkpoints.write_states(tmp_path, parts, {"settings": {"beta": 0.0}})
     found = checkpoints.read_states(tmp_path)
     assert found["settings"] == {"beta": 0.0} and found["states"]["frame"] == {"class": "Part", "state": {"rounds": 2}}
     part = Part()

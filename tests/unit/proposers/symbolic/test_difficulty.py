@@ -80,10 +80,9 @@ def test_without_labels_it_says_the_prior_and_without_its_library_the_extra(capl
 
 
 def test_labels_are_read_from_a_file(tmp_path):
-    file = tmp_path / "rates.jsonl"
-    rows = [
-        {"numbers": p.numbers, "target": p.target, "correct": i % 9, "attempts": 8} for i, p in enumerate(PROBLEMS)
-    ]
+    file, rows = tmp_path / "rates.jsonl", []
+    for i, p in enumerate(PROBLEMS):
+        rows.append({"numbers": p.numbers, "target": p.target, "correct": i % 9, "attempts": 8})
     file.write_text("".join(json.dumps(row) + "\n" for row in rows * 2))
     features, rate, attempts = read_labels(str(file), DOMAIN)
     assert features.shape == (60, 21) and rate[:9].tolist() == [i / 8 for i in range(9)] and set(attempts) == {8}

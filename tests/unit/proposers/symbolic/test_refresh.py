@@ -53,10 +53,10 @@ def test_the_cascade_refuses_by_the_first_check_and_held_out_problems_and_repeat
         assert all(declaration_of(name, SYMBOLIC) for name in logged)
     assert len(set(proposer.archive.listed)) == len(proposer.archive.listed) == 60
     assert not any(heldout_key(key) for key in proposer.archive.listed)
-    proposer = make_proposer("mutation", {"refresh": 1, "candidates": 200, "keep": 200})
+    all_kept = {"refresh": 1, "candidates": 200, "keep": 200}
+    proposer, again = make_proposer("mutation", all_kept), make_proposer("mutation", all_kept)
     proposer.propose(a_round(), ANCHORS)
     keys = list(proposer.archive.listed)
-    again = make_proposer("mutation", {"refresh": 1, "candidates": 200, "keep": 200})
     again.propose(a_round(held_out=frozenset(keys[:20])), ANCHORS)  # the same candidates: the seed is the round's
     assert again.archive.listed == [key for key in keys if key not in keys[:20]]
 
@@ -80,7 +80,8 @@ def test_a_quarter_of_the_slots_come_from_the_buffer_which_hears_the_solve_rate(
 def test_a_predictor_is_relabelled_from_three_strata_and_says_how_wrong_it_was():
     own = game("mutation")
     first = own.play(a_round(), ANCHORS).metrics
-    assert first["proposer/labels"] == 24 and first["proposer/bias_before"] == pytest.approx(0.5 - rates(own).mean())
+    mean = own.proposer.estimator.rate_L.mean()
+    assert first["proposer/labels"] == 24 and first["proposer/bias_before"] == pytest.approx(0.5 - mean)
     for index in range(1, 7):
         last = own.play(a_round(index), ANCHORS).metrics
     # refreshes 2, 4 and 6: what was labelled before is known now, and the estimates are better than the prior
@@ -106,10 +107,6 @@ def test_a_predictor_learns_from_what_was_played_and_asks_for_no_answer_of_its_o
     assert set(own.proposer.estimator.attempts_L) == {8}
     last = own.proposer.played  # as the scripted solver answers
     assert all(rate == (8 - int(key.split("=")[1]) // 12) / 8 for key, (rate, _) in last.items())
-
-
-def rates(own):
-    return own.proposer.estimator.rate_L[:24]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -155,9 +152,8 @@ def test_the_7_features_collapse_where_the_13_do_not():
     """Seed 004, figure 4, left; here after 600 archived problems."""
     found = {}
     for features in (7, 13):
-        own = make_proposer(
-            "mutation", {"refresh": 1, "candidates": 200, "keep": 100, "features": features, "selection": "sampled"}
-        )
+        small = {"refresh": 1, "candidates": 200, "keep": 100}
+        own = make_proposer("mutation", {**small, "features": features, "selection": "sampled"})
         for index in range(6):
             own.propose(a_round(index), ANCHORS)
         found[features] = own.logged()["proposer/diversity"]

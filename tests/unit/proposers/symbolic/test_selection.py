@@ -98,10 +98,6 @@ def test_a_full_buffer_drops_the_oldest_or_what_weighs_least():
     assert weights.tolist() == [0, 0]
 
 
-def brute(points, known):
-    return np.sqrt(((points[:, None] - known[None]) ** 2).sum(2)).min(1)
-
-
 @pytest.mark.parametrize("total", [1, 1500, 6000])
 def test_distances_are_those_of_a_search_through_all(total):
     generator = np.random.default_rng(total)
@@ -111,7 +107,8 @@ def test_distances_are_those_of_a_search_through_all(total):
     for start in range(0, total, 1500):
         index.add(known[start : start + 1500])
     found = index.distance(points)
-    assert found == pytest.approx(brute(points, known), abs=1e-12) and found[0] == 0
+    brute = np.sqrt(((points[:, None] - known[None]) ** 2).sum(2)).min(1)
+    assert found == pytest.approx(brute, abs=1e-12) and found[0] == 0
     at_once = Nearest(5)
     at_once.add(known)
     assert (at_once.distance(points) == found).all()  # a resumed run adds all at once
