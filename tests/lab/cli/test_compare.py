@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from tests.made_up_answers import write_answers
+from tests.made_up_answers import counted, write_answers
 from tests.real_counts import IPO, SFT
 
 from countdown_selfplay.cli import main
@@ -133,16 +133,9 @@ def test_unlike_precisions_are_named(tmp_path, capsys):
 
 
 def run_folder(path, before, after):
-    def side(counts):
-        setting = {
-            "temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16, "prover_prompt": "compact",
-            "rules": {},
-        }  # fmt: skip
-        keys = [f"2,3={i}" for i in range(len(counts))]
-        return {"prover": {"n": 4, "correct": counts, "keys": keys, "setting": setting, "truncated_rate": 0.0}}
-
     path.mkdir()
-    (path / "evaluation.json").write_text(json.dumps({"before": side(before), "after": side(after)}))
+    sides = {"before": {"prover": counted(before)}, "after": {"prover": counted(after)}}
+    (path / "evaluation.json").write_text(json.dumps(sides))
     return path
 
 
