@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from countdown_selfplay.cli.main import main
 from countdown_selfplay.evaluation.load import Run
 
 CONFIG = {
@@ -17,6 +18,12 @@ CONFIG = {
     "operands": [3], "number_high": 12, "target_high": 99, "prover_prompt": "compact", "answer_rule": "last",
     "hub_token": "hf_secret",
 }  # fmt: skip
+
+
+def printed(capsys: Any, *words: object) -> tuple[int, str, str]:
+    """A command's exit code and what it wrote to stdout and stderr."""
+    code = main([str(word) for word in words])
+    return code, *capsys.readouterr()
 
 
 def write_lines(path: Path, rows: Iterable[Any]) -> Path:

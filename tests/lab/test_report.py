@@ -51,6 +51,10 @@ class Page(HTMLParser):
     def text(self):
         return " ".join(self.words)
 
+    @property
+    def flat(self):
+        return " ".join(self.text.split())
+
 
 def report(tmp_path, *folders):
     return Page(write_report(list(folders), tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
@@ -59,10 +63,6 @@ def report(tmp_path, *folders):
 def undrawn(*folders):
     """The page without its charts."""
     return Page(page(load_runs(list(folders)), {}))
-
-
-def flat(page):
-    return " ".join(page.text.split())
 
 
 def logged(folder, *rows, metrics=None):
@@ -96,9 +96,9 @@ def test_the_page_has_every_part_of_a_complete_run(whole):
     assert "Answers with several tags · Starved rounds" in page.words
     for words in ("Self-play: demo", "target band", "512 held-out problems, 16 answers each", "No health limit is"):
         assert words in page.text
-    assert "prover pass@1 0.330 [0.310, 0.350] 0.430 [0.410, 0.450] +0.100 [+0.080, +0.120]" in flat(page)
+    assert "prover pass@1 0.330 [0.310, 0.350] 0.430 [0.410, 0.450] +0.100 [+0.080, +0.120]" in page.flat
     # two independent estimates of .02 on each side: sqrt(.02^2 + .02^2) = .028
-    assert "conjecturer solve rate 0.500 [0.480, 0.520] 0.600 [0.580, 0.620] +0.100 [+0.072, +0.128]" in flat(page)
+    assert "conjecturer solve rate 0.500 [0.480, 0.520] 0.600 [0.580, 0.620] +0.100 [+0.072, +0.128]" in page.flat
     marks = re.findall(r'<b class="(up|down|same)">([^<]*)<', html)  # coloured: intervals that exclude 0
     prover = [("up", "+0.100"), ("same", "+0.050"), ("down", "-0.030"), ("same", "+0.000")]
     assert marks == prover + [("up", "+0.100")] * 5  # the conjecturer's five rates, each .1 higher
@@ -144,9 +144,8 @@ def test_nan_and_infinity_are_absent_and_never_printed(tmp_path):
 
 
 def test_several_runs_are_compared_side_by_side(tmp_path):
-    folders = [write_run(tmp_path, "truncating", starved=0.7, fill="truncate", seed=1)]
-    folders += [write_run(tmp_path, "fixed", evaluated=False, seed=2)]
-    text = flat(report(tmp_path, *folders))
+    first = write_run(tmp_path, "truncating", starved=0.7, fill="truncate", seed=1)
+    text = report(tmp_path, first, write_run(tmp_path, "fixed", evaluated=False, seed=2)).flat
     assert "Self-play: truncating and fixed" in text
     assert "Settings that differ field truncating fixed fill truncate anchor" in text
     above, below = text.split("All settings", 1)
@@ -161,7 +160,7 @@ def test_the_health_table_has_mean_maximum_and_share_of_rounds(tmp_path):
     second = {"round/starved": 0.0, "conjecturer/admitted_rate": 0.25, "round/solve_rate_mean": 0.2}
     fourth = {"round/starved": 0.0, "conjecturer/admitted_rate": 0.5, "round/solve_rate_mean": 0.5}
     logged(folder, without, second, without, fourth)
-    text = flat(undrawn(folder))
+    text = undrawn(folder).flat
     assert "admitted proposals 0.188 0.5 50%" in text  # (.25 + .5) / 4 = .1875
     # the mean of the two rounds that have one, the share of all four
     assert "solve rate of conjectured problems 0.1 to 0.8 0.35 ✓ 0.5 50%" in text
@@ -234,20 +233,20 @@ def test_a_loss_of_coverage_is_said_and_a_change_that_may_be_none_is_not(tmp_pat
 
 def test_the_rows_of_a_control_stand_beside_the_runs_with_their_difference(tmp_path):
     folder = write_run(tmp_path)
-    assert "conjecturer cost" not in flat(undrawn(folder))
+    assert "conjecturer cost" not in undrawn(folder).flat
     sides = {
         side: {"prover": {"pass_at": {"1": {"value": a, "low": a - 0.02, "high": a + 0.02}, "16": [b, b, b]}}}
         for side, a, b in (("control", 0.31, 0.8), ("run", 0.355, 0.77))
     }
     changes = {"pass@1": [0.045, 0.021, 0.069], "pass@16": [-0.03, -0.05, -0.01]}
     (folder / "control.json").write_text(json.dumps({**sides, "difference": changes}))
-    text = flat(undrawn(folder))
+    text = undrawn(folder).flat
     assert "prover pass@1 0.310 [0.290, 0.330] 0.355 [0.335, 0.375] +0.045 [+0.021, +0.069]" in text
     assert "The conjecturer cost the prover pass@16: -0.030 [-0.050, -0.010] against the run without it" in text
     assert "cost the prover pass@1:" not in text
     other = write_run(tmp_path, "other", seed=1)
     head = "With and without the conjecturer demo without with difference"
-    assert head in flat(undrawn(folder, other))  # the other run has no control
+    assert head in undrawn(folder, other).flat  # the other run has no control
     with edited(folder / "control.json") as control:
         control["difference"]["pass@1"][0] = "x"
     with pytest.raises(DataError, match=r"control.json' does not say .* \(ValueError: \['x', 0.021, 0.069\] is no va"):
@@ -287,9 +286,8 @@ def test_a_last_fifth_is_judged_if_it_is_long_and_does_not_mend_itself_by_the_ra
     assert len(findings(logged(folder, *[row] * 3))) == 2
     rows = [{"conjecturer/parseable_rate": 0.4, "round/surprise": 0.3}]
     own = {"conjecturer/parseable_rate": {"healthy": [0.3, None]}, "round/surprise": {"trip": [None, 0.2]}}
-    assert findings(logged(folder, *rows, metrics=own)) == [
-        "Surprise was 0.3 over the run (the guard's range: at most 0.2)."
-    ]
+    said = "Surprise was 0.3 over the run (the guard's range: at most 0.2)."
+    assert findings(logged(folder, *rows, metrics=own)) == [said]
 
 
 def test_the_terminal_has_the_reports_findings_above_the_table_and_none_of_a_healthy_run(tmp_path, capsys):

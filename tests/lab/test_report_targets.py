@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.made_up_runs import edited, run_of, write_lines, write_run
+from tests.made_up_runs import edited, printed, run_of, write_lines, write_run
 
-from countdown_selfplay.cli.main import main
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.lab.report import targets
 from countdown_selfplay.lab.report.panels import drawn
@@ -37,9 +36,7 @@ def test_a_rate_holds_until_the_next_one_and_is_drawn_against_generations_over_s
     assert (curve.get_xdata().tolist(), curve.get_ydata().tolist()) == ([10, 20], [0.25, 0.5])
     assert (level.get_xdata().tolist(), level.get_ydata().tolist()) == ([10, 20], [0.6, 0.6])
     assert figure.axes[0].get_xlabel() == "generations"
-    runs = [make_run(f"sgs-{seed}", [10, 20], [0.2, 0.4 + seed / 5], seed) for seed in range(2)]
-    for run in runs:
-        run.config["proposer"] = "targets"
+    runs = [make_run("sgs", [10, 20], [0.2, 0.4 + seed / 5], seed) for seed in range(2)]
     figure = target_figures(runs)["Cumulative solve rate of the targets"]
     assert figure.axes[0].lines[1].get_ydata() == pytest.approx([0.2, 0.5]) and len(figure.axes[0].lines) == 2
 
@@ -134,8 +131,8 @@ def test_the_command_takes_yardsticks(tmp_path, capsys):
     with edited(folder / "metrics.jsonl") as rows:
         for row in rows:
             row |= {"targets/solve_rate": 0.5, "round/generations": 8}
-    assert main(["report", str(folder), "--yardstick", "large model=0.6"]) == 0
+    assert printed(capsys, "report", folder, "--yardstick", "large model=0.6")[0] == 0
     assert "Cumulative solve rate of the targets" in (folder / "report.html").read_text()
     for word in ("large", "large=2", "=0.5", "large=nan"):
-        assert main(["report", str(folder), "--yardstick", word]) == 2
-        assert f"`--yardstick` ({word}) must be a name and a rate" in capsys.readouterr().err
+        code, _, error = printed(capsys, "report", folder, "--yardstick", word)
+        assert code == 2 and f"`--yardstick` ({word}) must be a name and a rate" in error

@@ -8,9 +8,9 @@ import re
 from itertools import pairwise
 
 import pytest
-from tests.made_up_runs import write_lines, write_run
+from tests.made_up_runs import printed, write_lines, write_run
 
-from countdown_selfplay.cli import main
+from countdown_selfplay.cli.main import main
 from countdown_selfplay.lab.report import load_run
 from countdown_selfplay.lab.report.playground import playground, round_data, visible
 
@@ -46,10 +46,9 @@ def data_of(page):
 
 def test_a_page_in_the_run_folder_and_again(tmp_path, capsys):
     folder = write_run(tmp_path, "demo", rounds=3)
-    assert main.main(["playground", str(folder)]) == 0
-    assert capsys.readouterr().out.strip() == str(folder / "playground.html")
+    assert printed(capsys, "playground", folder) == (0, f"{folder / 'playground.html'}\n", "")
     first = (folder / "playground.html").read_bytes()
-    assert main.main(["playground", str(folder)]) == 0
+    assert printed(capsys, "playground", folder)[0] == 0
     assert (folder / "playground.html").read_bytes() == first
     assert [one["round"] for one in data_of(first.decode())["rounds"]] == [1, 2, 3]
 
@@ -138,7 +137,7 @@ def test_ten_thousand_rounds_make_a_page_below_5_mb_that_says_what_it_left_out(t
         for n in range(8)
     )
     path = run_of(tmp_path, (row | sample for sample in samples), samples_per_log=4)
-    assert main.main(["playground", str(path)]) == 0
+    assert main(["playground", str(path)]) == 0
     page = (path / "playground.html").read_text()
     assert 4_000_000 < len(page.encode()) < 5_000_000
     data = data_of(page)
@@ -161,9 +160,7 @@ def test_ten_thousand_rounds_make_a_page_below_5_mb_that_says_what_it_left_out(t
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, damage, message):
     path = write_run(tmp_path, "demo", rounds=2)
     damage(path)
-    assert main.main(["playground", str(path)]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == "" and printed.err.count("\n") == 1
-    assert re.search(message, printed.err)
+    code, out, error = printed(capsys, "playground", path)
+    assert (code, out, error.count("\n")) == (2, "", 1) and re.search(message, error)
     if "exists" in message:
         assert (path / "playground.html").read_text() == "mine"
