@@ -32,3 +32,10 @@ def write_answers(path: Path, counts: Any, n: int = 16, keys: Any = None, trunca
         lines.append(json.dumps({**values, "problem": values["problem"] if keys is None else keys[row.index]}))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def counted(correct: list[int]) -> dict[str, Any]:
+    """What evaluation.json has of a prover with so many right answers of 4 to each problem."""
+    setting = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16, "prover_prompt": "compact"}
+    keys = [f"2,3={i}" for i in range(len(correct))]
+    return {"n": 4, "correct": correct, "keys": keys, "setting": {**setting, "rules": {}}}

@@ -3,7 +3,13 @@
 import json
 import math
 import random
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from countdown_selfplay.cli.main import main
+from countdown_selfplay.evaluation.load import Run
 
 CONFIG = {
     "output_dir": "runs/x", "max_steps": 120, "seed": 0, "policy_sharing": "full", "prover_objective": "rloo",
@@ -12,6 +18,37 @@ CONFIG = {
     "operands": [3], "number_high": 12, "target_high": 99, "prover_prompt": "compact", "answer_rule": "last",
     "hub_token": "hf_secret",
 }  # fmt: skip
+
+
+def printed(capsys: Any, *words: object) -> tuple[int, str, str]:
+    """A command's exit code and what it wrote to stdout and stderr."""
+    code = main([str(word) for word in words])
+    return code, *capsys.readouterr()
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> Path:
+    """A file of JSON lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@contextmanager
+def edited(path: Path) -> Iterator[Any]:
+    """What a file of JSON or of JSON lines holds, which is written again as the block leaves it."""
+    if path.suffix == ".jsonl":
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        yield rows
+        write_lines(path, rows)
+    else:
+        held = json.loads(path.read_text())
+        yield held
+        path.write_text(json.dumps(held))
+
+
+def run_of(rounds: list[dict[str, Any]], **fields: Any) -> Run:
+    """A run without a folder."""
+    given = dict(path=Path("no folder"), name="r", started="", config={}, environment={}, histograms={}, others=[])
+    return Run(rounds=rounds, **{**given, **fields})
 
 
 def write_run(
@@ -43,9 +80,8 @@ def write_run(
         for s in range(40, rounds + 1, 40)
     ]
     lines.append({"step": rounds, "train_runtime": 123.4, "train_loss": 0.01})
-    (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    samples = [s for i in range(1, rounds + 1) for s in _samples(i)]
-    (path / "samples.jsonl").write_text("".join(json.dumps(s) + "\n" for s in samples))
+    write_lines(path / "metrics.jsonl", lines)
+    write_lines(path / "samples.jsonl", (s for i in range(1, rounds + 1) for s in _samples(i)))
     if evaluated:
         (path / "evaluation.json").write_text(json.dumps(_evaluation(drift)))
     return path

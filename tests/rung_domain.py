@@ -1,6 +1,9 @@
 """A domain of numbered problems in rungs, for proposers that know no more of it."""
 
+import numpy as np
+
 from countdown_selfplay.contract.domain import BaseDomain
+from countdown_selfplay.contract.game import Outcome
 from countdown_selfplay.testing import ScriptedRound
 
 HELD_OUT = 8
@@ -48,3 +51,14 @@ def scripted(solved, slots=8, group=4, domain=None, **changes):
     """A round whose prover answers the first solved[rung] of its `group` answers to a problem right."""
     write = lambda player, row, i: "yes" if i < solved.get(row["rung"], 0) else "no"  # noqa: E731
     return ScriptedRound(write, {"prover": (slots, group)}, domain or Numbered(), **changes)
+
+
+def rungs_of(proposals):
+    return [p.request["rung"] for p in proposals]
+
+
+def all_played(proposals, right):
+    """The outcome of a round in which proposal i had right[i] right answers of four."""
+    bits = np.array([[[i < own for i in range(4)] for own in right]], dtype=float)
+    n = len(proposals)
+    return Outcome(proposals, np.zeros(n), [p.problem for p in proposals], list(range(n)), bits, [None] * n)

@@ -1,9 +1,9 @@
 # Tests: lab/critics/error_detection.py, lab/critics/win_rates.py
 """Tables of the critic game's study from figures written by hand, and what its program refuses."""
 
-import importlib
 import json
 
+import critic_discernment as study
 import numpy as np
 import pytest
 from critic_tables import arm_table, has_pattern
@@ -48,12 +48,6 @@ def test_figures_that_are_means_over_problems_have_intervals_over_problems_too()
     assert "| a | 0.500 [0.500, 0.500] | 1.000" in arm_table(values, None, problems)
 
 
-@pytest.fixture(scope="module")
-def study():
-    """The program of the study."""
-    return importlib.import_module("critic_discernment")
-
-
 SETTINGS = {"problems": 48, "warm_start": "0123"}
 
 
@@ -70,7 +64,7 @@ def figures(pass_1, change):
     }  # fmt: skip
 
 
-def test_the_tables_of_a_study(study, tmp_path):
+def test_the_tables_of_a_study(tmp_path):
     """pass@1 .3 and .5 after .1 and .1: +.2 and +.4, mean +.3. Average of cdg's first seed (.3 + .7 + .2) / 3 = .4, of
     its second (.5 + .7 + .6) / 3 = .6."""
     for seed, (before, after, change) in enumerate([(0.1, 0.3, 0.2), (0.1, 0.5, 0.6)]):
@@ -85,7 +79,7 @@ def test_the_tables_of_a_study(study, tmp_path):
     assert study.NOTE in text and "| resisted: prover | critics start | critics 1 |" in text
 
 
-def test_a_budget_of_a_half_played_game_and_runs_of_other_sizes_are_refused(study, tmp_path):
+def test_a_budget_of_a_half_played_game_and_runs_of_other_sizes_are_refused(tmp_path):
     run_folder(tmp_path, "cdg", 0).mkdir(parents=True)  # begun
     with pytest.raises(DataError, match=r"\(online\) is measured by the budget of cdg, which is not finished for"):
         study.check_budget(tmp_path, ["start", "online"], [0])

@@ -22,26 +22,26 @@ from countdown_selfplay.rewards import CONJECTURER_REWARDS
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def drawn_rewards():
-    module = script_of_docs("plot_rewards")
-    return module.charts(), module.FOLDER
+def words(svg):
+    """Texts of a picture; coordinates differ a little between versions of matplotlib."""
+    return [node.text for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")]
 
 
-def shapes(svg):
-    """Words, and coordinates inside the axes; the rest differs a little between versions of matplotlib."""
-    nodes = list(ElementTree.fromstring(svg).iter())
-    paths = " ".join(node.get("d", "") for node in nodes if "clip-path" in node.attrib)
-    words = [node.text for node in nodes if node.tag.endswith("text")]
-    return words, [float(number) for number in re.findall(r"-?\d[\d.]*", paths)]
+def coordinates(svg):
+    """Those inside the axes."""
+    paths = " ".join(node.get("d", "") for node in ElementTree.fromstring(svg).iter() if "clip-path" in node.attrib)
+    return [float(number) for number in re.findall(r"-?\d[\d.]*", paths)]
 
 
 def test_the_charts_are_up_to_date_and_the_page_shows_every_one_and_names_every_reward():
-    charts, folder = drawn_rewards()
+    module = script_of_docs("plot_rewards")
+    charts, folder = module.charts(), module.FOLDER
     assert {path.name for path in folder.glob("*.svg")} == set(charts)
     for name, text in charts.items():
-        stands, wanted = shapes((folder / name).read_text(encoding="utf-8")), shapes(text)
+        stands = (folder / name).read_text(encoding="utf-8")
         again = f"{name} is out of date; run: python docs/plot_rewards.py"
-        assert stands[0] == wanted[0] and stands[1] == pytest.approx(wanted[1], abs=0.01), again
+        assert words(stands) == words(text), again
+        assert coordinates(stands) == pytest.approx(coordinates(text), abs=0.01), again
     page = (DOCS / "rewards.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\(assets/rewards/(.+?)\)", page)) == set(charts)
     assert [name for name in CONJECTURER_REWARDS if f"`{name}`" not in page] == []
@@ -65,27 +65,13 @@ def test_the_pages_of_metrics_and_commands_are_what_declarations_and_parsers_say
     assert module.FILE.read_text() == module.options_file()
 
 
-PAGES = {"concepts": "round", "pools": "pools", "sgs": "sgs", "critic_game": "critic-game", "symbolic": "symbolic"}
-PAGES |= {"ladder": "episode"}
-
-
-@pytest.fixture(scope="module")
-def drawn():
-    return pictures()
-
-
-def words(svg):
-    """Texts of a picture; coordinates differ a little between versions of matplotlib."""
-    return [node.text for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")]
-
-
-def test_the_files_hold_the_words_that_the_scripts_draw_and_nothing_to_fetch(drawn):
+def test_the_files_hold_the_words_that_the_scripts_draw_and_nothing_to_fetch():
+    drawn = pictures()
     files = [*(f"{name}.svg" for name in DIAGRAMS), *(f"gallery/{path.name}" for path in ASSETS.glob("gallery/*"))]
     assert sorted(files) == sorted(f"{name}.svg" for name in drawn)
     for name, text in drawn.items():
         stands = (ASSETS / f"{name}.svg").read_text(encoding="utf-8")
         assert words(stands) == words(text), f"{name} is out of date; run: python -m docs.pictures"
-    for name, text in drawn.items():
         assert words(text) and "prefers-color-scheme: dark" in text, name
         assert "@font-face" not in text and "<image" not in text and "<dc:date>" not in text, name
         assert len(text) < (40_000 if name in ("ladder", "headroom") else 20_000), name

@@ -1,12 +1,12 @@
 # Tests: lab/axes.py, lab/experimental/cells.py, lab/proposers/rungs.py, lab/proposers/target_oracle.py
 """Proposers of lab: over a plane, oracles of rungs and of steps, and targets that fill slots."""
 
-import json
 from collections import Counter
 
 import numpy as np
 import pytest
-from tests.rung_domain import Numbered, scripted
+from tests.made_up_runs import write_lines
+from tests.rung_domain import Numbered, all_played, rungs_of, scripted
 from tests.unit.proposers.test_targets import EASY, FAR, HARD, game, played
 
 from countdown_selfplay.contract.game import Outcome
@@ -35,8 +35,7 @@ class Plane(Numbered):
 def played_cells(proposals, rates):
     """All are played, one of a cell solved by rates[cell] of four answers."""
     of = [(p.problem[0], p.problem[1] % 2) for p in proposals]
-    bits = np.array([[[i < rates.get(cell, 0) for i in range(4)] for cell in of]], dtype=float)
-    return of, Outcome(proposals, np.zeros(len(of)), [p.problem for p in proposals], list(range(len(of))), bits, [])
+    return of, all_played(proposals, [rates.get(cell, 0) for cell in of])
 
 
 def test_problems_of_values_are_the_first_of_each_and_too_few_are_said():
@@ -50,9 +49,8 @@ def test_problems_of_values_are_the_first_of_each_and_too_few_are_said():
     # 2 x (3 + 1) problems: targets 4, 5, 6, 7 twice, so four are of the band 6-12
     assert {value: [p.target for p in own] for value, own in found.items()} == {"6-12": [6, 7, 6], "1-5": [4]}
     assert asked == [8]
-    with pytest.raises(
-        ConfigError, match=r"countdown has 0 problems of target 51-99 among 40 of a rung, and 1 are wan"
-    ):
+    said = "countdown has 0 problems of target 51-99 among 40 of a rung, and 1 are wanted"
+    with pytest.raises(ConfigError, match=said):
         of_axis(CountdownDomain.ladder(), draw, "target", {"1-5": 5, "51-99": 1})
 
 
@@ -94,25 +92,18 @@ def test_a_schedule_is_that_of_the_paper():
 GAINS = {"0": {"3": 0.2, "4": 0.1, "5": 0.0}, "2": {"3": 0.0, "4": 0.1, "5": 0.3}}
 
 
-def counted(proposals):
-    return Counter(p.request["rung"] for p in proposals)
-
-
 def test_gain_plays_the_two_rungs_of_the_latest_entry_of_a_table_or_a_file(tmp_path):
     oracle, round = make_proposer("oracle_rungs", {"gains": GAINS}), scripted({}, slots=100)
     found = []
     for _ in range(4):
-        found.append(counted(oracle.propose(round, [])))
+        found.append(Counter(rungs_of(oracle.propose(round, []))))
         round = round.next()
     assert [set(own) for own in found] == [{3, 4}, {3, 4}, {4, 5}, {4, 5}]
     assert all(abs(own[4] - 50) <= 20 for own in found)  # four standard deviations of 5
     assert oracle.logged()["proposer/value_5"] == 0.3 and "proposer/probe_answers" not in oracle.logged()
-    path = tmp_path / "gains.json"
-    path.write_text(json.dumps(GAINS))
-    assert make_proposer("oracle_rungs", {"gains": str(path)}).gains == {
-        0: {3: 0.2, 4: 0.1, 5: 0.0},
-        2: {3: 0.0, 4: 0.1, 5: 0.3},
-    }
+    path = write_lines(tmp_path / "gains.json", [GAINS])
+    table = {0: {3: 0.2, 4: 0.1, 5: 0.0}, 2: {3: 0.0, 4: 0.1, 5: 0.3}}
+    assert make_proposer("oracle_rungs", {"gains": str(path)}).gains == table
 
 
 def test_half_plays_what_is_solved_half_of_the_time_by_answers_in_no_count_of_the_round():
@@ -120,13 +111,13 @@ def test_half_plays_what_is_solved_half_of_the_time_by_answers_in_no_count_of_th
     oracle = make_proposer("oracle_rungs", {"kind": "half", "every": 2, "probe": 5})
     round = scripted({3: 4, 4: 3, 5: 1})
     proposals = oracle.propose(round, [])
-    assert set(counted(proposals)) == {4, 5} and oracle.rates == {3: 1.0, 4: 0.75, 5: 0.25}
+    assert set(rungs_of(proposals)) == {4, 5} and oracle.rates == {3: 1.0, 4: 0.75, 5: 0.25}
     assert oracle.logged()["proposer/probe_answers"] == 3 * 5 * 4 == 4 * len(round.rows["prover"])
     # it stands by what it measured for two rounds
     later = scripted({3: 2, 4: 0, 5: 0}, index=1)
-    assert set(counted(oracle.propose(later, []))) == {4, 5} and later.rows == {}
+    assert set(rungs_of(oracle.propose(later, []))) == {4, 5} and later.rows == {}
     assert "proposer/probe_answers" not in oracle.logged()
-    assert set(counted(oracle.propose(later.next(), []))) == {3, 4}  # .5, then of equally far ones the lower
+    assert set(rungs_of(oracle.propose(later.next(), []))) == {3, 4}  # .5, then of equally far ones the lower
     game = ProposeAndSolve(make_proposer("oracle_rungs", {"kind": "half"}), settings=Settings(anchor_fraction=0.0))
     found = game.play(scripted({3: 2}, slots=8), [])
     assert len(found.solved) == 8 and len(found.turns) == 1 and len(found.turns[0].rollout.texts) == 32
@@ -152,9 +143,7 @@ ROW = {"numbers": [3, 4, 5, 6, 7], "target": 30, "moves": ["4 * 3 = 12", "12 + 5
 
 
 def written(tmp_path, *rows):
-    path = tmp_path / "targets.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    return str(write_lines(tmp_path / "targets.jsonl", rows))
 
 
 def test_the_states_of_a_derivation_are_read_the_last_first_and_files_that_do_not_serve_refused(tmp_path):

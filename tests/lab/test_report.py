@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
-from tests import made_up_runs as made_up
+from tests.made_up_runs import edited, write_lines, write_run
 
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import write_report
@@ -51,6 +51,10 @@ class Page(HTMLParser):
     def text(self):
         return " ".join(self.words)
 
+    @property
+    def flat(self):
+        return " ".join(self.text.split())
+
 
 def report(tmp_path, *folders):
     return Page(write_report(list(folders), tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
@@ -61,29 +65,19 @@ def undrawn(*folders):
     return Page(page(load_runs(list(folders)), {}))
 
 
-def flat(page):
-    return " ".join(page.text.split())
-
-
-def rewrite(path, old, new):
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
-
-
 def logged(folder, *rows, metrics=None):
     """The run of `folder` with these rounds instead of its own, and these declarations."""
-    (folder / "metrics.jsonl").write_text("".join(json.dumps({"step": i} | r) + "\n" for i, r in enumerate(rows, 1)))
+    write_lines(folder / "metrics.jsonl", ({"step": i} | row for i, row in enumerate(rows, 1)))
     if metrics is not None:
-        description = json.loads((folder / "run.json").read_text())
-        (folder / "run.json").write_text(json.dumps(description | {"metrics": metrics}))
+        with edited(folder / "run.json") as description:
+            description["metrics"] = metrics
     return load_run(folder)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The page of a complete run, its text and its folder."""
-    folder = made_up.write_run(tmp_path_factory.mktemp("whole"), "demo", push_api_key="sk-1")
+    folder = write_run(tmp_path_factory.mktemp("whole"), "demo", push_api_key="sk-1")
     (folder / "plots").mkdir()
     (folder / "plots" / "old.svg").write_text("<svg/>")
     html = write_report([folder], folder / "report.html").read_text(encoding="utf-8")
@@ -102,9 +96,9 @@ def test_the_page_has_every_part_of_a_complete_run(whole):
     assert "Answers with several tags · Starved rounds" in page.words
     for words in ("Self-play: demo", "target band", "512 held-out problems, 16 answers each", "No health limit is"):
         assert words in page.text
-    assert "prover pass@1 0.330 [0.310, 0.350] 0.430 [0.410, 0.450] +0.100 [+0.080, +0.120]" in flat(page)
+    assert "prover pass@1 0.330 [0.310, 0.350] 0.430 [0.410, 0.450] +0.100 [+0.080, +0.120]" in page.flat
     # two independent estimates of .02 on each side: sqrt(.02^2 + .02^2) = .028
-    assert "conjecturer solve rate 0.500 [0.480, 0.520] 0.600 [0.580, 0.620] +0.100 [+0.072, +0.128]" in flat(page)
+    assert "conjecturer solve rate 0.500 [0.480, 0.520] 0.600 [0.580, 0.620] +0.100 [+0.072, +0.128]" in page.flat
     marks = re.findall(r'<b class="(up|down|same)">([^<]*)<', html)  # coloured: intervals that exclude 0
     prover = [("up", "+0.100"), ("same", "+0.050"), ("down", "-0.030"), ("same", "+0.000")]
     assert marks == prover + [("up", "+0.100")] * 5  # the conjecturer's five rates, each .1 higher
@@ -124,12 +118,13 @@ def test_the_page_loads_nothing_runs_nothing_and_holds_no_secret(whole):
 
 
 def test_names_and_settings_are_escaped_and_equal_runs_give_equal_pages_and_plots(tmp_path):
-    folder = made_up.write_run(tmp_path, "a", name_of_reward="<i>x</i>")
-    rewrite(folder / "run.json", '"name": "a"', '"name": "<img src=x onerror=alert(1)>"')
+    folder = write_run(tmp_path, "a", name_of_reward="<i>x</i>")
+    with edited(folder / "run.json") as description:
+        description["name"] = "<img src=x onerror=alert(1)>"
     shown = undrawn(folder)
     assert "img" not in shown.tags and "i" not in shown.tags
     assert "<img src=x onerror=alert(1)>" in shown.text and "<i>x</i>" in shown.text
-    folder = made_up.write_run(tmp_path)
+    folder = write_run(tmp_path)
     first = write_report([folder], tmp_path / "1.html").read_bytes()
     plots = {p.name: p.read_bytes() for p in (folder / "plots").iterdir()}
     assert write_report([folder], tmp_path / "2.html").read_bytes() == first
@@ -137,13 +132,10 @@ def test_names_and_settings_are_escaped_and_equal_runs_give_equal_pages_and_plot
 
 
 def test_nan_and_infinity_are_absent_and_never_printed(tmp_path):
-    folder = made_up.write_run(tmp_path)
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    row = json.loads(lines[5])
-    row |= {"prover/reward": float("nan"), "prover/kl": float("inf")}
-    row |= {"conjecturer/reward": None, "prover/entropy": "x"}
-    lines[5] = json.dumps(row)
-    (folder / "metrics.jsonl").write_text("\n".join(lines))
+    folder = write_run(tmp_path)
+    with edited(folder / "metrics.jsonl") as rows:
+        rows[5] |= {"prover/reward": float("nan"), "prover/kl": float("inf")}
+        rows[5] |= {"conjecturer/reward": None, "prover/entropy": "x"}
     page = report(tmp_path, folder)
     assert not re.search(r"\b(nan|inf|infinity)\b", page.text, re.IGNORECASE)
     assert not any(re.search(r"nan|inf", value or "", re.IGNORECASE) for name, value in page.attributes if name == "d")
@@ -152,9 +144,8 @@ def test_nan_and_infinity_are_absent_and_never_printed(tmp_path):
 
 
 def test_several_runs_are_compared_side_by_side(tmp_path):
-    folders = [made_up.write_run(tmp_path, "truncating", starved=0.7, fill="truncate", seed=1)]
-    folders += [made_up.write_run(tmp_path, "fixed", evaluated=False, seed=2)]
-    text = flat(report(tmp_path, *folders))
+    first = write_run(tmp_path, "truncating", starved=0.7, fill="truncate", seed=1)
+    text = report(tmp_path, first, write_run(tmp_path, "fixed", evaluated=False, seed=2)).flat
     assert "Self-play: truncating and fixed" in text
     assert "Settings that differ field truncating fixed fill truncate anchor" in text
     above, below = text.split("All settings", 1)
@@ -164,12 +155,12 @@ def test_several_runs_are_compared_side_by_side(tmp_path):
 
 
 def test_the_health_table_has_mean_maximum_and_share_of_rounds(tmp_path):
-    folder = made_up.write_run(tmp_path, rounds=4)
+    folder = write_run(tmp_path, rounds=4)
     without = {"round/starved": 1.0, "conjecturer/admitted_rate": 0.0}
     second = {"round/starved": 0.0, "conjecturer/admitted_rate": 0.25, "round/solve_rate_mean": 0.2}
     fourth = {"round/starved": 0.0, "conjecturer/admitted_rate": 0.5, "round/solve_rate_mean": 0.5}
     logged(folder, without, second, without, fourth)
-    text = flat(undrawn(folder))
+    text = undrawn(folder).flat
     assert "admitted proposals 0.188 0.5 50%" in text  # (.25 + .5) / 4 = .1875
     # the mean of the two rounds that have one, the share of all four
     assert "solve rate of conjectured problems 0.1 to 0.8 0.35 ✓ 0.5 50%" in text
@@ -177,35 +168,35 @@ def test_the_health_table_has_mean_maximum_and_share_of_rounds(tmp_path):
 
 
 def test_a_run_of_two_rounds_or_of_none_or_without_samples_and_evaluation_still_has_a_page(tmp_path):
-    short = made_up.write_run(tmp_path, "short", rounds=2, evaluated=False)
+    short = write_run(tmp_path, "short", rounds=2, evaluated=False)
     (short / "samples.jsonl").unlink()
     page = report(tmp_path, short)
     assert "Examples" not in page.words and "Before and after" not in page.words and "Curriculum" in page.words
     assert "Solve rate of the problems" in page.text and "nan" not in page.text.lower().replace("financ", "")
     # they do not overlap
     assert [width_of(SimpleNamespace(steps=[n])) for n in (8, 6, 1, 0)] == [4, 3, 0, 0]
-    folder = made_up.write_run(tmp_path, evaluated=False)
+    folder = write_run(tmp_path, evaluated=False)
     (folder / "metrics.jsonl").write_text("")
     (folder / "samples.jsonl").write_text("")
     page = report(tmp_path, folder)
     assert any(text.startswith("No round was logged.") for text in page.words) and "svg" not in page.tags
-    run = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({**run, "config": {**run["config"], "logging_strategy": "no"}}))
+    with edited(folder / "run.json") as description:
+        description["config"]["logging_strategy"] = "no"
     assert not any(text.startswith("No round was logged.") for text in report(tmp_path, folder).words)
 
 
 def test_rounds_after_a_rollback_count_once_and_runs_of_one_name_are_told_apart(tmp_path):
-    folder = made_up.write_run(tmp_path, rounds=3)
-    rows = [{"step": s, "prover/reward": r} for s, r in ((1, 0.1), (2, 0.2), (3, 0.3), (2, 0.6), (3, 0.7))]
-    (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    folder = write_run(tmp_path, rounds=3)
+    rates = ((1, 0.1), (2, 0.2), (3, 0.3), (2, 0.6), (3, 0.7))
+    write_lines(folder / "metrics.jsonl", ({"step": step, "prover/reward": rate} for step, rate in rates))
     assert load_run(folder).series("prover/reward") == [(1, 0.1), (2, 0.6), (3, 0.7)]
-    runs = load_runs([made_up.write_run(tmp_path / name, "x") for name in ("a", "b")])
+    runs = load_runs([write_run(tmp_path / name, "x") for name in ("a", "b")])
     found = Page(page(runs, {}))
     assert "a/x" in found.words and "b/x" in found.words
 
 
 def test_what_is_not_healthy_is_said_at_the_top(tmp_path):
-    folder = made_up.write_run(tmp_path, starved=0.71, drift=0.7)
+    folder = write_run(tmp_path, starved=0.71, drift=0.7)
     tripped = '{"step": 60, "trip": "%s", "to": "checkpoint-50"}\n'
     (folder / "rollbacks.jsonl").write_text(tripped % "parseable rate under 0.5")
     run = load_run(folder)
@@ -226,12 +217,11 @@ def test_what_is_not_healthy_is_said_at_the_top(tmp_path):
 
 def test_a_loss_of_coverage_is_said_and_a_change_that_may_be_none_is_not(tmp_path):
     """Of the largest k alone, and only where the interval excludes 0: here pass@16 may be unchanged, pass@8 fell."""
-    folder = made_up.write_run(tmp_path)
+    folder = write_run(tmp_path)
     assert not any("coverage" in sentence for sentence in findings(load_run(folder)))
-    evaluation = json.loads((folder / "evaluation.json").read_text())
-    evaluation["difference"]["pass@16"] = [-0.12, -0.15, -0.09]
-    evaluation["after"]["prover"]["pass_at"]["16"] = {"value": 0.73, "low": 0.7, "high": 0.76}
-    (folder / "evaluation.json").write_text(json.dumps(evaluation))
+    with edited(folder / "evaluation.json") as evaluation:
+        evaluation["difference"]["pass@16"] = [-0.12, -0.15, -0.09]
+        evaluation["after"]["prover"]["pass_at"]["16"] = {"value": 0.73, "low": 0.7, "high": 0.76}
     (said,) = [sentence for sentence in findings(load_run(folder)) if "coverage" in sentence]
     assert said == (
         "The prover lost coverage: pass@16 fell from 0.850 to 0.730 (-0.120 [-0.150, -0.090]). With 16 answers each "
@@ -242,22 +232,23 @@ def test_a_loss_of_coverage_is_said_and_a_change_that_may_be_none_is_not(tmp_pat
 
 
 def test_the_rows_of_a_control_stand_beside_the_runs_with_their_difference(tmp_path):
-    folder = made_up.write_run(tmp_path)
-    assert "conjecturer cost" not in flat(undrawn(folder))
+    folder = write_run(tmp_path)
+    assert "conjecturer cost" not in undrawn(folder).flat
     sides = {
         side: {"prover": {"pass_at": {"1": {"value": a, "low": a - 0.02, "high": a + 0.02}, "16": [b, b, b]}}}
         for side, a, b in (("control", 0.31, 0.8), ("run", 0.355, 0.77))
     }
     changes = {"pass@1": [0.045, 0.021, 0.069], "pass@16": [-0.03, -0.05, -0.01]}
     (folder / "control.json").write_text(json.dumps({**sides, "difference": changes}))
-    text = flat(undrawn(folder))
+    text = undrawn(folder).flat
     assert "prover pass@1 0.310 [0.290, 0.330] 0.355 [0.335, 0.375] +0.045 [+0.021, +0.069]" in text
     assert "The conjecturer cost the prover pass@16: -0.030 [-0.050, -0.010] against the run without it" in text
     assert "cost the prover pass@1:" not in text
-    other = made_up.write_run(tmp_path, "other", seed=1)
+    other = write_run(tmp_path, "other", seed=1)
     head = "With and without the conjecturer demo without with difference"
-    assert head in flat(undrawn(folder, other))  # the other run has no control
-    rewrite(folder / "control.json", "0.045", '"x"')
+    assert head in undrawn(folder, other).flat  # the other run has no control
+    with edited(folder / "control.json") as control:
+        control["difference"]["pass@1"][0] = "x"
     with pytest.raises(DataError, match=r"control.json' does not say .* \(ValueError: \['x', 0.021, 0.069\] is no va"):
         undrawn(folder)
 
@@ -273,7 +264,7 @@ def test_a_mean_outside_the_healthy_range_at_the_end_is_said_and_what_nobody_can
     tags += "Set the model's end token, or a stop string (`prover_stop`)."
     unread = f"The share of readable proposals was 0.4 {end} least 0.7; the guard's range: 0.5 to 1)."
     lost = "It was 0.95 in the first round: training lost it. Lower the conjecturer's learning rate or raise its beta."
-    assert findings(logged(made_up.write_run(tmp_path), *rows)) == [f"{unread} {lost}", tags]
+    assert findings(logged(write_run(tmp_path), *rows)) == [f"{unread} {lost}", tags]
     rows = [row | {"conjecturer/parseable_rate": 0.4} for row in rows]  # it never could
     never = findings(logged(tmp_path / "demo", *rows))
     assert never[0].startswith(unread) and "warm-start it (`countdown-selfplay sft --role conjecturer`)" in never[0]
@@ -281,7 +272,7 @@ def test_a_mean_outside_the_healthy_range_at_the_end_is_said_and_what_nobody_can
 
 def test_a_last_fifth_is_judged_if_it_is_long_and_does_not_mend_itself_by_the_ranges_that_the_run_declared(tmp_path):
     """Readable proposals of .5 in the first three of 15 rounds are .2 under .7; .6 at the end is .1 under it."""
-    folder = made_up.write_run(tmp_path)
+    folder = write_run(tmp_path)
     for last, faults in ((0.61, 0), (0.59, 1)):
         rates = [0.5] * 3 + [0.55] * 9 + [last] * 3
         assert len(findings(logged(folder, *[{"conjecturer/parseable_rate": rate} for rate in rates]))) == faults
@@ -295,14 +286,13 @@ def test_a_last_fifth_is_judged_if_it_is_long_and_does_not_mend_itself_by_the_ra
     assert len(findings(logged(folder, *[row] * 3))) == 2
     rows = [{"conjecturer/parseable_rate": 0.4, "round/surprise": 0.3}]
     own = {"conjecturer/parseable_rate": {"healthy": [0.3, None]}, "round/surprise": {"trip": [None, 0.2]}}
-    assert findings(logged(folder, *rows, metrics=own)) == [
-        "Surprise was 0.3 over the run (the guard's range: at most 0.2)."
-    ]
+    said = "Surprise was 0.3 over the run (the guard's range: at most 0.2)."
+    assert findings(logged(folder, *rows, metrics=own)) == [said]
 
 
 def test_the_terminal_has_the_reports_findings_above_the_table_and_none_of_a_healthy_run(tmp_path, capsys):
     """A run in which nothing can be read; its evaluation stands at 0 of 4 problems before and after."""
-    folder = made_up.write_run(tmp_path, evaluated=False)
+    folder = write_run(tmp_path, evaluated=False)
     nothing = {"round/starved": 1.0, "conjecturer/parseable_rate": 0.0, "prover/zero_signal_groups": 1.0}
     run = logged(folder, *[nothing] * 4)
     pass_at = {"1": {"value": 0.0, "low": 0.0, "high": 0.49}}
@@ -320,7 +310,7 @@ def test_the_terminal_has_the_reports_findings_above_the_table_and_none_of_a_hea
 
 @pytest.mark.parametrize("missing", ["run.json", "metrics.jsonl"])
 def test_a_folder_that_is_no_run_and_text_that_is_not_utf8_are_refused(tmp_path, missing):
-    folder = made_up.write_run(tmp_path, "demo")
+    folder = write_run(tmp_path, "demo")
     (folder / "samples.jsonl").write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match=r"samples\.jsonl' cannot be read: it is not UTF-8 text"):
         load_run(folder)

@@ -5,13 +5,12 @@ differ only in the seed: one arm, a band, a comparison with intervals."""
 import json
 import re
 from html import unescape
-from pathlib import Path
 
 import numpy as np
 import pytest
-from tests import made_up_runs as made_up
+from tests.made_up_answers import counted
+from tests.made_up_runs import edited, run_of, write_lines, write_run
 
-from countdown_selfplay.evaluation.load import Run
 from countdown_selfplay.lab.report import load_runs
 from countdown_selfplay.lab.report.charts import Chart, arms_of, curve, figures, over_seeds, target_band
 from countdown_selfplay.lab.report.page import page
@@ -29,8 +28,7 @@ def make_run(values, metric="round/solve_rate_mean", **changes):
         {"step": float(i), "prover/reward": 0.5, **({} if value is None else {metric: value})}
         for i, value in enumerate(values, start=1)
     ]
-    fields = dict(name="r", started="", config={}, environment={}, rounds=rounds, histograms={}, others=[])
-    return Run(**{"path": Path("no folder"), **fields, **changes})
+    return run_of(rounds, **changes)
 
 
 def straight(label="a", x=(0, 10), y=(0.0, 1.0)):
@@ -134,19 +132,13 @@ def write_seeds(tmp_path, name, numbers=(0, 1, 2), counts=None, **config):
     """Runs whose config says their seed; with `counts`, right answers of 4 on as many problems after training."""
     folders = []
     for i in numbers:
-        folder = made_up.write_run(tmp_path, f"{name}-seed{i}", rounds=30, **config)
-        text = json.loads((folder / "run.json").read_text())
-        text["config"]["seed"] = i
-        (folder / "run.json").write_text(json.dumps(text))
+        folder = write_run(tmp_path, f"{name}-seed{i}", rounds=30, **config)
+        with edited(folder / "run.json") as run:
+            run["config"]["seed"] = i
         if counts is not None:
-            found = json.loads((folder / "evaluation.json").read_text())
-            setting = {"temperature": 1.0, "top_p": 1, "top_k": 0, "max_new_tokens": 16, "prover_prompt": "compact"}
-            setting |= {"rules": {}}
-            own = [min(c + i % 2, 4) for c in counts]
-            for when in ("before", "after"):
-                keys = [f"1,2={k}" for k in range(len(own))]
-                found[when]["prover"].update(n=4, correct=own, keys=keys, setting=setting)
-            (folder / "evaluation.json").write_text(json.dumps(found))
+            with edited(folder / "evaluation.json") as found:
+                for when in ("before", "after"):
+                    found[when]["prover"] |= counted([min(c + i % 2, 4) for c in counts])
         folders.append(folder)
     return folders
 
@@ -165,7 +157,7 @@ def test_runs_are_grouped_by_everything_but_the_seed_and_equal_gains_keep_their_
     folders = write_seeds(tmp_path, "tent") + write_seeds(tmp_path, "band", (0, 1), conjecturer_reward="binary_band")
     arms = arms_of(load_runs(folders))
     assert [(arm.name, len(arm.runs)) for arm in arms] == [("tent (3 seeds)", 3), ("band (2 seeds)", 2)]
-    twice = [made_up.write_run(tmp_path, name, rounds=5) for name in ("one", "again")]  # equal seeds too
+    twice = [write_run(tmp_path, name, rounds=5) for name in ("one", "again")]  # equal seeds too
     assert [arm.name for arm in arms_of(load_runs(twice))] == ["one", "again"]
     # Three seeds that all gained .1: Student's t has no width, and the runs' own intervals reach from .08 to .12.
     for folder in (runs := write_seeds(tmp_path, "a")):
@@ -177,8 +169,7 @@ def test_runs_are_grouped_by_everything_but_the_seed_and_equal_gains_keep_their_
 def test_an_arms_curve_is_the_mean_with_a_band(tmp_path):
     folders = write_seeds(tmp_path, "a")
     for folder, level in zip(folders, (0.2, 0.3, 0.7), strict=True):
-        rows = [{"step": s, "prover/reward": level} for s in range(1, 6)]
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_lines(folder / "metrics.jsonl", [{"step": s, "prover/reward": level} for s in range(1, 6)])
     (arm,) = arms_of(load_runs(folders))
     found = curve(arm.runs, "prover/reward", arm.name)
     assert found.x.tolist() == [1, 2, 3, 4, 5] and found.y == pytest.approx([0.4] * 5)
@@ -211,9 +202,8 @@ def test_arms_in_other_settings_are_not_compared(tmp_path):
     first = write_seeds(tmp_path, "a", counts=[1, 2])
     second = write_seeds(tmp_path, "b", counts=[1, 2], learning_rate=1.0)
     for folder in second:
-        found = json.loads((folder / "evaluation.json").read_text())
-        found["after"]["prover"]["setting"]["temperature"] = 0.5
-        (folder / "evaluation.json").write_text(json.dumps(found))
+        with edited(folder / "evaluation.json") as found:
+            found["after"]["prover"]["setting"]["temperature"] = 0.5
     html = page(load_runs(first + second), {})
     assert "temperature 0.5" in html and "these arms are not compared" in html
 

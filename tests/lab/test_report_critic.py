@@ -51,29 +51,22 @@ def run(tmp_path):
 def test_success_by_role_and_iteration_on_the_page_and_the_playground_with_transcripts(run):
     loaded = load_run(run)
     rates = [{name: found.value for name, found in one.items() if name != "iteration"} for one in loaded.iterations]
+    # success: corrected, resisted twice, kept
     assert rates[0] == {
-        "prover/correct_rate": 1 / 4,
-        "prover/success_rate": 4 / 6,  # corrected, resisted twice, kept
-        "prover/corrected_rate": 1 / 2,
-        "prover/resisted_rate": 2 / 4,
-        "prover/kept_rate": 1 / 4,
-        "prover/misled_rate": 1 / 4,
-        "helpful/win_rate": 1 / 2,
-        "misleading/win_rate": 1 / 4,
-        "helpful/read_rate": 1 / 2,
-    }
+        "prover/correct_rate": 1 / 4, "prover/success_rate": 4 / 6, "prover/corrected_rate": 1 / 2,
+        "prover/resisted_rate": 2 / 4, "prover/kept_rate": 1 / 4, "prover/misled_rate": 1 / 4,
+        "helpful/win_rate": 1 / 2, "misleading/win_rate": 1 / 4, "helpful/read_rate": 1 / 2,
+    }  # fmt: skip
     assert "prover/corrected_rate" not in rates[1] and rates[1]["prover/resisted_rate"] == 0
     assert loaded.steps == [1, 2] and loaded.series("misleading/win_rate") == [(1, 0.25), (2, 0.0)]
     table = by_iteration([loaded])
     assert table.head == ["", "iteration 1", "iteration 2"]
-    hints = {cells[0]["text"]: cells[0]["hint"] for cells in table.rows}
+    cells = {cells[0]["text"]: cells for cells in table.rows}
     said = "prover/kept_rate: Of revisions of correct answers, the share that is correct again."
-    assert hints["prover kept rate"] == said
-    cells = {cells[0]["text"]: cells[1:] for cells in table.rows}
-    assert cells["prover corrected rate"][0].value == 0.5
-    assert cells["prover corrected rate"][1] is None
+    assert cells["prover kept rate"][0]["hint"] == said
+    _, first, second = cells["prover corrected rate"]
+    assert first.value == 0.5 and second is None
     # Of the first iteration a revision of each outcome, two answers of each label and a critique of each.
-    loaded = load_run(run)
     (step, rows), (last, _) = rounds_of(loaded)
     (problem,) = round_data(step, rows, loaded)["problems"]
     counts = {group["title"]: sum(card.get("count", 1) for card in group["cards"]) for group in problem["groups"]}
@@ -99,9 +92,8 @@ def test_the_matrices_of_win_rates(run):
     found = {"provers": ["start", "1"], "critics": ["start", "1"], "problems": 5, "cells": cells}
     (run / "win_rates.json").write_text(json.dumps(found))
     loaded = load_run(run)
-    assert list(matrices([loaded])) == [
-        "Wrong answers corrected", "Misleading critiques rejected", "Right answers that stand",
-    ]  # fmt: skip
+    titles = ["Wrong answers corrected", "Misleading critiques rejected", "Right answers that stand"]
+    assert list(matrices([loaded])) == titles
     page = write_report([run], run / "report.html").read_text()
     assert "56.3%" in page and "24.0%" in page and "prover of iteration" in page
     (run / "win_rates.json").write_text(json.dumps({"provers": ["start"]}))

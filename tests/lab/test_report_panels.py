@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.made_up_runs import write_run
+from tests.made_up_runs import edited, write_lines, write_run
 
 from countdown_selfplay.contract.metric import SHARE, Metric, Panel, as_json, for_players, from_json
 from countdown_selfplay.contract.trainer_metrics import TRAINER_METRICS
@@ -34,7 +34,7 @@ def logged(path, rounds, evaluations=()):
         lines.append(line)
     lines += [{"step": s, **{f"eval_pass@1/rung_{k}": v for k, v in by.items()}} for s, by in evaluations]
     folder = write_run(path, rounds=1, evaluated=False)
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(folder / "metrics.jsonl", lines)
     return folder
 
 
@@ -102,16 +102,12 @@ def test_the_table_of_the_page_has_the_rows_of_the_terminal(tmp_path):
 def pool(tmp_path):
     """A run of 20 rounds whose tiers rise: round i has pass rates i / 100 (tier 0) and i / 200 (tier 1)."""
     folder = write_run(tmp_path, "pool", rounds=20)
-    path = folder / "metrics.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        if "round/starved" in line:
-            i = line["step"]
+    with edited(folder / "metrics.jsonl") as lines:
+        for i, line in enumerate(lines[:20], start=1):
             line |= {"valid_conjecture_rate": 0.3 + i / 100, "mean_prover_pass_rate": i / 100}
             line |= {"prover_pass_rate_tier_0": i / 100, "tier_0_operand_count": 3, "tier_1_operand_count": 4}
             if i != 20:  # no problem of tier 1 in the last round
                 line["prover_pass_rate_tier_1"] = i / 200
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
 
 
@@ -124,7 +120,6 @@ def test_table_2_compares_the_first_five_rounds_with_the_last_five_over_seeds(po
     assert rows["valid conjecture rate"] == ["0.330", "0.480"]
     assert rows["prover pass rate tier 1"] == ["0.015", "0.087"]  # 0.0875 as a float lies below it
     # Early means .30, .33 and .36 of three seeds: .33 +- t(.975, 2) = 4.3027 times .03 / sqrt(3).
-    run = load_run(pool)
     runs = []
     for seed in (1, 2, 3):
         rounds = [row | {"valid_conjecture_rate": 0.27 + 0.03 * seed} for row in run.rounds]
@@ -149,13 +144,12 @@ def test_every_player_of_a_pool_has_rows_examples_and_curves(tmp_path):
     before, after = pool_side([0, 2, 2], [1, 1, 1]), pool_side([1, 2, 2], [1, 1, 1])
     same = {"pass@1": [0.0, -0.1, 0.1], "pass@2": [0.0, -0.1, 0.1]}
     (folder / "evaluation.json").write_text(json.dumps({"before": before, "after": after, "difference": same}))
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    for row in rows[:5]:
-        row |= {f"prover/{i}/reward": 0.1 * i + 0.1 for i in (0, 1)}
-        del row["prover/reward"]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    samples = [{"step": 1, "role": f"prover/{i}", "completion": f"text {i}", "reason": "correct"} for i in (1, 0)]
-    (folder / "samples.jsonl").write_text("".join(json.dumps({**row, "reward": 1.0}) + "\n" for row in samples))
+    with edited(folder / "metrics.jsonl") as rows:
+        for row in rows[:5]:
+            row |= {f"prover/{i}/reward": 0.1 * i + 0.1 for i in (0, 1)}
+            del row["prover/reward"]
+    sample = {"step": 1, "completion": "3 + 5", "reason": "correct", "reward": 1.0}
+    write_lines(folder / "samples.jsonl", (sample | {"role": f"prover/{i}"} for i in (1, 0)))
     run = load_run(folder)
     changes = changes_of_players({"before": before, "after": after})
     assert changes["prover/0"]["pass@1"].difference == pytest.approx(1 / 6)
@@ -168,10 +162,8 @@ def test_every_player_of_a_pool_has_rows_examples_and_curves(tmp_path):
     page = write_report([folder], tmp_path / "r.html").read_text()
     assert "all provers: pass@1" in page and "prover/0 pass@2" in page and "prover/1 pass@1" in page
     table = before_after_table({"before": before, "after": after, "difference": same})
-    assert [line.split("  ")[0] for line in table.splitlines()[2:]] == [
-        *("all provers: pass@1", "all provers: pass@2", "prover/0 pass@1", "prover/0 pass@2"),
-        *("prover/1 pass@1", "prover/1 pass@2"),
-    ]
+    labels = [f"{who} pass@{k}" for who in ("all provers:", "prover/0", "prover/1") for k in (1, 2)]
+    assert [line.split("  ")[0] for line in table.splitlines()[2:]] == labels
 
 
 ROLES = ("answerer", "judge", "mender")
@@ -199,8 +191,7 @@ def relay(tmp_path):
     row |= {f"relay/answers_of_{k}_numbers": float(k) for k in (3, 10)}
     described = {"name": "relay", "config": {}, "metrics": {one.name: as_json(one) for one in DECLARED}}
     (tmp_path / "run.json").write_text(json.dumps(described))
-    lines = [json.dumps({"step": step, **row}) for step in (1, 2, 3)]
-    (tmp_path / "metrics.jsonl").write_text("\n".join(lines))
+    write_lines(tmp_path / "metrics.jsonl", ({"step": step, **row} for step in (1, 2, 3)))
     return tmp_path
 
 
@@ -229,7 +220,7 @@ def test_a_role_of_the_game_is_judged_by_its_range_and_players_are_named_in_thei
     assert findings(run)[-1] == "The mean bet was 0.1 over the run (healthy: 0.2 to 0.9). Pay for doubts."
     assert "mean bet" in [row[0]["text"] for row in health([run]).rows]
     rows = [{"step": 1, **{f"judge/{i}/entropy": 0.4 for i in (0, 1, 10)}, "mender/entropy": 0.3}]
-    (relay / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write_lines(relay / "metrics.jsonl", rows)
     players = {"judge": [f"judge/{i}" for i in (0, 1, 10)], "mender": ["mender"]}
     described = {one.name: as_json(one) for one in for_players(TRAINER_METRICS, players)}
     (relay / "run.json").write_text(json.dumps({"config": {}, "metrics": described}))
@@ -242,10 +233,9 @@ def test_a_role_of_the_game_is_judged_by_its_range_and_players_are_named_in_thei
 def test_a_panel_is_written_and_read_and_a_damaged_one_is_named(relay):
     metric = Metric("a", "b", panel=Panel("T", (0.0, 1.0), "S", "l"), subject="c")
     assert from_json("a", json.loads(json.dumps(as_json(metric)))) == metric
-    described = json.loads((relay / "run.json").read_text())
     for damaged in ({"title": 1}, {"name": "x"}, "x", {"title": "T", "view": [None]}):
-        described["metrics"]["judge/trust"]["panel"] = damaged
-        (relay / "run.json").write_text(json.dumps(described))
+        with edited(relay / "run.json") as described:
+            described["metrics"]["judge/trust"]["panel"] = damaged
         with pytest.raises(DataError, match=r"'metrics' must hold the declaration of each metric"):
             load_run(relay)
 
@@ -266,11 +256,9 @@ def test_solve_counts_are_drawn_before_and_after_where_they_were_counted(tmp_pat
     title = "Held-out problems by right answers"
     folder = write_run(tmp_path / "run")
     assert title not in drawn(load_runs([folder]))["Prover"]
-    path = folder / "evaluation.json"
-    written = json.loads(path.read_text())
-    for when, correct in (("before", [0, 8]), ("after", [16, 16])):
-        written[when]["prover"]["correct"] = correct
-    path.write_text(json.dumps(written))
+    with edited(folder / "evaluation.json") as written:
+        written["before"]["prover"]["correct"] = [0, 8]
+        written["after"]["prover"]["correct"] = [16, 16]
     figure = drawn(load_runs([folder]))["Prover"][title]
     (axes,) = figure.axes
     # two problems: before one at 0 and one at 8 of 16, after both at 16

@@ -3,26 +3,15 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.made_up_runs import write_run
+from tests.made_up_runs import edited, printed, run_of, write_lines, write_run
 
-from countdown_selfplay.cli.main import main
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation.load import Run
+from countdown_selfplay.lab.report import targets
 from countdown_selfplay.lab.report.panels import drawn
-from countdown_selfplay.lab.report.targets import (
-    beyond_baseline,
-    composition,
-    first_solved,
-    fit_checks,
-    on_one_grid,
-    solved_by,
-    stories,
-    target_figures,
-)
+from countdown_selfplay.lab.report.targets import fit_checks, target_figures
 from countdown_selfplay.lab.scaling import load_curve
 
 
@@ -31,19 +20,14 @@ def make_run(name, generations, solved, seed=0, **more):
         {"step": i, "round/generations": g, "targets/solve_rate": s, "targets/pass_at_n": s / 2, **more}
         for i, (g, s) in enumerate(zip(generations, solved, strict=True), start=1)
     ]
-    fields = dict(path=Path("no folder"), name=name, started="", environment={}, histograms={}, others=[])
-    return Run(config={"seed": seed, "proposer": name}, rounds=rows, **fields)
-
-
-def lines(figure):
-    return {line.get_label(): line for line in figure.axes[0].lines}
+    return run_of(rows, name=name, config={"seed": seed, "proposer": name})
 
 
 def test_a_rate_holds_until_the_next_one_and_is_drawn_against_generations_over_seeds():
     # at 20 the second run still has what it had at 10; before 10 and after 30 only one of them is there
     first = make_run("sgs", [5, 10, 20, 30], [0.0, 0.1, 0.2, 0.4])
     second = make_run("sgs", [10, 25, 40], [0.2, 0.3, 0.5], seed=1)
-    x, rate_RX = on_one_grid([solved_by(first), solved_by(second)])
+    x, rate_RX = targets.on_one_grid([targets.solved_by(first), targets.solved_by(second)])
     assert x.tolist() == [10, 20, 25, 30]
     assert rate_RX.tolist() == [[0.1, 0.2, 0.2, 0.4], [0.2, 0.2, 0.3, 0.3]]
     run = make_run("sgs", [10, 20], [0.25, 0.5])
@@ -52,9 +36,7 @@ def test_a_rate_holds_until_the_next_one_and_is_drawn_against_generations_over_s
     assert (curve.get_xdata().tolist(), curve.get_ydata().tolist()) == ([10, 20], [0.25, 0.5])
     assert (level.get_xdata().tolist(), level.get_ydata().tolist()) == ([10, 20], [0.6, 0.6])
     assert figure.axes[0].get_xlabel() == "generations"
-    runs = [make_run(f"sgs-{seed}", [10, 20], [0.2, 0.4 + seed / 5], seed) for seed in range(2)]
-    for run in runs:
-        run.config["proposer"] = "targets"
+    runs = [make_run("sgs", [10, 20], [0.2, 0.4 + seed / 5], seed) for seed in range(2)]
     figure = target_figures(runs)["Cumulative solve rate of the targets"]
     assert figure.axes[0].lines[1].get_ydata() == pytest.approx([0.2, 0.5]) and len(figure.axes[0].lines) == 2
 
@@ -63,7 +45,7 @@ def test_the_targets_solved_last_are_a_row_each(tmp_path):
     run = replace(make_run("sgs", [10, 20], [0.2, 0.4]), path=tmp_path)
     story = [["1,2=3", 4, "0011"], ["2,2=4", 2, "01"], ["9,9=1", 1, ""]]  # the last one was solved at once
     (tmp_path / "targets.json").write_text(json.dumps({"solved": story}))
-    (figure,) = stories([run]).values()
+    (figure,) = targets.stories([run]).values()
     (mesh,) = figure.axes[0].collections
     cells = mesh.get_array()
     # by the round that solved them: 01 first, then 0011; what comes after a target was solved is empty
@@ -71,7 +53,7 @@ def test_the_targets_solved_last_are_a_row_each(tmp_path):
     assert "The 2 targets solved last" in target_figures([run])
     (tmp_path / "targets.json").write_text("[")
     with pytest.raises(DataError, match=r"targets.json' does not hold a JSON object .*; delete it to report without"):
-        stories([run])
+        targets.stories([run])
 
 
 def test_what_is_solved_beyond_the_baseline_is_counted_on_what_it_never_solved(tmp_path):
@@ -86,11 +68,11 @@ def test_what_is_solved_beyond_the_baseline_is_counted_on_what_it_never_solved(t
         run.config.update(domain="math_qa", prover_objective="reinforce_half")
         run.config["conjecturer_players"] = 0 if name == "base" else 1
         runs.append(run)
-    ((title, figure),) = beyond_baseline(runs).items()
+    ((title, figure),) = targets.beyond_baseline(runs).items()
     assert title == "Of the 2 targets that the baseline never solved"
     heights = [line.get_ydata().tolist() for line in figure.axes[0].lines if len(line.get_xdata())]
     assert heights == [[0.0, 0.0, 0.0], [0.0, 0.5, 0.5]]
-    assert beyond_baseline(runs[:1]) == beyond_baseline(runs[1:]) == {}
+    assert targets.beyond_baseline(runs[:1]) == targets.beyond_baseline(runs[1:]) == {}
     curve, compute, _ = load_curve(str(write_curve(tmp_path / "sgs", runs[1])), None, None)
     assert compute == "round/generations" and curve.compute.tolist() == [10, 20, 30]
     assert curve.rate.tolist() == [0.25, 0.5, 0.5]  # a in round 1, c in round 2
@@ -100,7 +82,7 @@ def write_curve(folder, run):
     """The files of a run folder that a scaling fit reads."""
     (folder / "run.json").write_text(json.dumps({"config": run.config}))
     rows = [{**row, "round/cumulative_solve_rate": row["targets/solve_rate"]} for row in run.rounds]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(folder / "metrics.jsonl", rows)
     return folder
 
 
@@ -126,15 +108,15 @@ def test_the_targets_are_counted_by_what_they_need_and_by_their_solutions(tmp_pa
     first = {"2,3=6": 1, "2,3=5": None, "3,4=12": None, "2,3=1": None}
     (tmp_path / "first_solved.json").write_text(json.dumps({"rounds": 1, "first_solved": first}))
     run = replace(make_run("sgs", [10, 20], [0.2, 0.4]), path=tmp_path)
-    found = composition(run)
+    found = targets.composition(run)
     kinds, levels = ([[bar.get_height() for bar in group] for group in f.axes[0].containers] for f in found.values())
     assert kinds == [[1, 1, 2, 0, 0, 0], [0, 0, 1, 0, 0, 0]]  # + - * / fraction, none
     assert levels == [[4, 0, 0, 0, 0], [1, 0, 0, 0, 0]]
     # one that has no solution was set aside: it is no target, so 3 are left, and none is among those of 4 numbers
     (tmp_path / "targets.json").write_text(json.dumps({"solved": [], "aside": ["3,4=12"]}))
-    assert list(first_solved(run)) == ["2,3=6", "2,3=5", "2,3=1"]
+    assert list(targets.first_solved(run)) == ["2,3=6", "2,3=5", "2,3=1"]
     run.config["domain"] = "math_qa"
-    assert composition(run) == {}
+    assert targets.composition(run) == {}
 
 
 def test_what_a_run_did_not_log_is_not_drawn():
@@ -146,11 +128,11 @@ def test_what_a_run_did_not_log_is_not_drawn():
 
 def test_the_command_takes_yardsticks(tmp_path, capsys):
     folder = write_run(tmp_path, "demo", rounds=3)
-    more = '"targets/solve_rate": 0.5, "round/generations": 8, "step"'
-    text = (folder / "metrics.jsonl").read_text().replace('"step"', more)
-    (folder / "metrics.jsonl").write_text(text)
-    assert main(["report", str(folder), "--yardstick", "large model=0.6"]) == 0
+    with edited(folder / "metrics.jsonl") as rows:
+        for row in rows:
+            row |= {"targets/solve_rate": 0.5, "round/generations": 8}
+    assert printed(capsys, "report", folder, "--yardstick", "large model=0.6")[0] == 0
     assert "Cumulative solve rate of the targets" in (folder / "report.html").read_text()
     for word in ("large", "large=2", "=0.5", "large=nan"):
-        assert main(["report", str(folder), "--yardstick", word]) == 2
-        assert f"`--yardstick` ({word}) must be a name and a rate" in capsys.readouterr().err
+        code, _, error = printed(capsys, "report", folder, "--yardstick", word)
+        assert code == 2 and f"`--yardstick` ({word}) must be a name and a rate" in error

@@ -13,15 +13,8 @@ from tests.unit.games.test_many_players import game_of, proposed
 from countdown_selfplay.countdown import DEFAULT_RULES, Problem, ProposalReason
 from countdown_selfplay.errors import RewardError
 from countdown_selfplay.lab.rewards import AdaptiveBand, FrontierDistance, SolvabilityAware
-from countdown_selfplay.rewards import (
-    Clip,
-    Product,
-    RewardContext,
-    Sum,
-    checked_rewards,
-    make_conjecturer_reward,
-    refused_reward,
-)
+from countdown_selfplay.rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
+from countdown_selfplay.rewards.composition import Clip, Product, Sum
 from countdown_selfplay.rewards.prover.verifier import checked_reward_funcs
 from countdown_selfplay.rewards.solve_rate import Learnability, Tent
 
@@ -75,15 +68,14 @@ BAND_P = np.array([0.0, 0.1, 0.25, 0.4, 0.55, 0.7, 1.0])
 
 def test_the_frontier_earns_by_the_distance_to_its_centre_and_without_a_floor_outside_too():
     # [0.1, 0.7]: centre 0.4, half width 0.3; 0.25 and 0.55 are half of that away
-    assert make_conjecturer_reward("frontier_distance")(BAND_P, None) == pytest.approx([0, 0, 0.5, 1, 0.5, 0, 0])
+    assert built("frontier_distance")(BAND_P, None) == pytest.approx([0, 0, 0.5, 1, 0.5, 0, 0])
     # p = 0: 1 - 0.4 / 0.3 = -1/3; p = 1: 1 - 0.6 / 0.3 = -1
-    reward = make_conjecturer_reward("frontier_distance", {"floor": None})
-    assert reward(BAND_P, None) == pytest.approx([-1 / 3, 0, 0.5, 1, 0.5, 0, -1])
+    assert built("frontier_distance", floor=None)(BAND_P, None) == pytest.approx([-1 / 3, 0, 0.5, 1, 0.5, 0, -1])
 
 
 def test_the_adaptive_band_follows_a_moving_mean_and_is_narrower_where_an_edge_is_near():
     # goal 0.4, width 0.4: the tent of seed 001
-    assert AdaptiveBand()(BAND_P, RewardContext()) == pytest.approx(make_conjecturer_reward("tent")(BAND_P, None))
+    assert AdaptiveBand()(BAND_P, RewardContext()) == pytest.approx(built("tent")(BAND_P, None))
     # decay 0.9: 0.2, then 0.9 * 0.2 + 0.1 * 0.7 = 0.25; peak 0.4 + 0.5 * (0.25 - 0.4) = 0.325
     band = AdaptiveBand()
     assert band.peak((0.2,)) == pytest.approx(0.3)
@@ -106,32 +98,28 @@ def test_r_zero_is_uncertainty_minus_the_share_by_paper_or_code():
     # 1 - 2 |p - 1/2|: 1, .5, .25, 0; shares 1/3, 1/3, 0, 0; not below 0
     p = np.array([0.5, 0.75, 0.125, 1.0])
     ctx = RewardContext(problems=(A, B, C, D))
-    assert make_conjecturer_reward("r_zero")(p, ctx) == pytest.approx([2 / 3, 1 / 6, 0.25, 0])
-    heavy = make_conjecturer_reward("r_zero", {"weight": 3.0})
-    assert heavy(p, ctx) == pytest.approx([0, 0, 0.25, 0])
-    reward = make_conjecturer_reward("r_zero", {"scale": 1.0, "floor": None})
-    found = reward(np.array([0.5, 1.0, 0.125, 0.0]), RewardContext(problems=(A, B, C, D)))
+    assert built("r_zero")(p, ctx) == pytest.approx([2 / 3, 1 / 6, 0.25, 0])
+    assert built("r_zero", weight=3.0)(p, ctx) == pytest.approx([0, 0, 0.25, 0])
+    found = built("r_zero", scale=1.0, floor=None)(np.array([0.5, 1.0, 0.125, 0.0]), ctx)
     assert found == pytest.approx([0.5 - 1 / 3, -1 / 3, 0.125, 0])
-    assert make_conjecturer_reward("r_zero")(np.array([0.5, 0.1]), None) == pytest.approx([1, 0.2])
+    assert built("r_zero")(np.array([0.5, 0.1]), None) == pytest.approx([1, 0.2])
 
 
 def test_provers_disagree_by_their_pairs_of_those_that_tried():
-    rates = np.array([[0.0, 0.5, 1.0, 0.25], [0.0, 1.0, 0.0, 0.75]])
-    found = make_conjecturer_reward("disagreement")(rates.mean(0), RewardContext(prover_rates_MP=rates))
-    assert found.tolist() == [0, 0.5, 1, 0.5]
+    def rewards(*rates_of_provers):
+        rates = np.array(rates_of_provers)
+        return built("disagreement")(np.zeros(rates.shape[1]), RewardContext(prover_rates_MP=rates)).tolist()
+
+    assert rewards([0.0, 0.5, 1.0, 0.25], [0.0, 1.0, 0.0, 0.75]) == [0, 0.5, 1, 0.5]
     # rates 1, 0, 0: two of the three pairs differ by 1, which is the most three provers can; .5, .25, 0: 1 of 2
-    rates = np.array([[1.0, 0.5, 1.0], [0.0, 0.25, 1.0], [0.0, 0.0, 1.0]])
-    found = make_conjecturer_reward("disagreement")(rates.mean(0), RewardContext(prover_rates_MP=rates))
-    assert found.tolist() == [1, 0.5, 0]
-    rates = np.array([[1.0, 1.0, np.nan], [0.5, np.nan, np.nan], [np.nan, np.nan, np.nan]])
-    found = make_conjecturer_reward("disagreement")(np.array([0.75, 1.0, 0.0]), RewardContext(prover_rates_MP=rates))
-    assert found.tolist() == [0.5, 0, 0]
+    assert rewards([1.0, 0.5, 1.0], [0.0, 0.25, 1.0], [0.0, 0.0, 1.0]) == [1, 0.5, 0]
+    assert rewards([1.0, 1.0, np.nan], [0.5, np.nan, np.nan], [np.nan, np.nan, np.nan]) == [0.5, 0, 0]
 
 
 @pytest.mark.parametrize("attempts", [2, 3, 5, 8])
 def test_one_prover_disagrees_with_itself_as_its_attempts_would_as_provers(attempts):
     """Counted by an independent method: all pairs of answers, against the most that can differ."""
-    reward = make_conjecturer_reward("disagreement")
+    reward = built("disagreement")
     most = max(right * (attempts - right) for right in range(attempts + 1))
     for right in range(attempts + 1):
         answers = [1] * right + [0] * (attempts - right)
@@ -233,7 +221,7 @@ def test_conjecturer_rewards_fit_float32_too(value):
 
 
 def test_refused_proposals_are_charged_by_their_reason_and_lately_played_ones_as_not_novel():
-    graded = make_conjecturer_reward("solvability_aware")
+    graded = built("solvability_aware")
     assert graded.invalid_reward("not_as_asked") == graded.invalid_reward("out_of_range") == -0.75
     proposals = ["3 5 7 = 22", "7 5 3 = 22", "?", "1 1 1 = 99"]
     proposals += ["1 1 200 = 99", "1 2 9 = 18", "2 3 4 = 24", "6 5 4 = 15"]
@@ -241,6 +229,6 @@ def test_refused_proposals_are_charged_by_their_reason_and_lately_played_ones_as
     # tent(.5); duplicate; unreadable; unsolvable; out of range; held out; tent(0); no slot left: not measured
     assert found == [0.75, -0.25, -1, -0.5, -0.75, -0.25, 0, None]
     assert proposed(proposals, game_of("tent", invalid_reward=-0.125))[1:5] == [-0.125] * 4
-    game = game_of(make_conjecturer_reward("solvability_aware", {"not_novel": -0.125}), novelty_window=3)
+    game = game_of(built("solvability_aware", not_novel=-0.125), novelty_window=3)
     assert proposed(["3 5 7 = 22", "?"], game) == [0.75, -1]
     assert proposed(["5 3 7 = 22", "?"], game) == [-0.125, -1]

@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from tests.rung_domain import Numbered, scripted
+from tests.rung_domain import Numbered, all_played, rungs_of, scripted
 
 from countdown_selfplay.contract.game import Outcome
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
@@ -14,15 +14,9 @@ from countdown_selfplay.proposers.rungs import Heard
 from countdown_selfplay.testing import in_ranks
 
 
-def rungs_of(proposals):
-    return [p.request["rung"] for p in proposals]
-
-
-def outcome_of(proposals, rates, answers=4):
-    """All proposals are played, one of rung r solved by rates[r] of its answers."""
-    bits = np.array([[[i < rates[r] for i in range(answers)] for r in rungs_of(proposals)]], dtype=float)
-    n = len(proposals)
-    return Outcome(proposals, np.zeros(n), [p.problem for p in proposals], list(range(n)), bits, [None] * n)
+def outcome_of(proposals, rates):
+    """All proposals are played, one of rung r solved by rates[r] of four answers."""
+    return all_played(proposals, [rates[rung] for rung in rungs_of(proposals)])
 
 
 def test_every_slot_gets_a_problem_of_a_uniform_rung_that_has_one_left():

@@ -1,21 +1,17 @@
 # Tests: evaluation/load.py
 """What studies/sgs.py says of its runs, on runs whose numbers are written here."""
 
-import importlib
 import json
 
 import numpy as np
 import pytest
+import sgs_study
+from tests.made_up_runs import write_lines
 
 
-@pytest.fixture(scope="module")
-def sgs_study():
-    return importlib.import_module("sgs_study")
-
-
-def write_arm(root, arm, seeds, top, entropy, **more):
+def write_arm(root, arm, seeds, top, entropy):
     """20 rounds of 100 generations, of which the first 4 attempt the targets for the first time; of 40 targets `top` +
-    seed are solved at the end, the first ones first. more: metric -> value by round."""
+    seed are solved at the end, the first ones first."""
     for seed in range(seeds):
         folder = root / arm / f"seed-{seed}"
         folder.mkdir(parents=True)
@@ -28,9 +24,9 @@ def write_arm(root, arm, seeds, top, entropy, **more):
             rows.append({
                 "step": at, "round/generations": 100 * at, "targets/solve_rate": rate,
                 "round/cumulative_solve_rate": rate, "prover/sampled_entropy": 1.0 if at <= 5 else entropy,
-                "targets/attempted": min(at / 4, 1.0), **{name: value(at) for name, value in more.items()},
+                "targets/attempted": min(at / 4, 1.0),
             })  # fmt: skip
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_lines(folder / "metrics.jsonl", rows)
         (folder / "first_solved.json").write_text(json.dumps({"rounds": 20, "first_solved": first}))
 
 
@@ -39,7 +35,7 @@ def line(text, says):
     return found
 
 
-def test_the_table_and_the_claims_are_those_of_the_numbers(sgs_study, tmp_path):
+def test_the_table_and_the_claims_are_those_of_the_numbers(tmp_path):
     write_arm(tmp_path, "sgs", 3, 30, 0.9)
     write_arm(tmp_path, "reinforce_half", 3, 20, 0.8)
     write_arm(tmp_path, "cispo_alone", 3, 10, 0.2)
@@ -67,7 +63,7 @@ def test_the_table_and_the_claims_are_those_of_the_numbers(sgs_study, tmp_path):
     assert found["arms"]["sgs"]["fitted_from"] == [400.0] * 3 and "after 400 to 400 generations" in text
 
 
-def test_held_out_pairs_runs_with_sets_that_leave_their_own_run_out(sgs_study):
+def test_held_out_pairs_runs_with_sets_that_leave_their_own_run_out():
     """Of a, b, c and d: what run i of an arm solved of what the baseline's other runs left."""
     base = [{"a": 1, "b": None, "c": None}, {"a": 1, "b": 2, "c": None}, {"a": 1, "b": None, "c": None}]
     # without run 0 b is solved: {c}; without run 1 {b, c}; without run 2 {c}
@@ -100,11 +96,6 @@ def test_held_out_pairs_runs_with_sets_that_leave_their_own_run_out(sgs_study):
         (-0.1, 0.1, "no_more", "open: the interval passes 0.03"), (0.01, 0.1, "no_more", "refuted"),
     ],
 )  # fmt: skip
-def test_a_claim_is_judged_by_its_interval(sgs_study, low, high, kind, verdict):
+def test_a_claim_is_judged_by_its_interval(low, high, kind, verdict):
     claim = sgs_study.Claim("x", "y", np.mean, "a", "b", kind)
     assert claim.verdict(low, high) == verdict
-
-
-@pytest.fixture
-def study():
-    return importlib.import_module("sgs")

@@ -8,7 +8,8 @@ import four_runs_curve
 import pretrained
 import pytest
 from many_runs import FINISHED, compared, finish, play_all, run_folder
-from tests.made_up_runs import write_run
+from tests.made_up_answers import counted
+from tests.made_up_runs import edited, write_run
 
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.lab.report import load_run, write_report
@@ -28,20 +29,18 @@ def run(task):
         return
     about = {"threads": torch.get_num_threads(), "hub": os.environ.get("HF_HUB_OFFLINE"), "pid": os.getpid()}
     finish(folder, about, "about.json")
-    setting = {"temperature": 1.0, "max_new_tokens": 16, "prover_prompt": "compact", "rules": {}}
-    counts = {"keys": list("abcd"), "correct": RIGHT[arm], "n": 4, "setting": setting}
-    finish(folder, {"after": {"prover": counts}, "settings": {"rounds": 4}})
+    finish(folder, {"after": {"prover": counted(RIGHT[arm])}, "settings": {"rounds": 4}})
 
 
 def test_runs_are_played_in_processes_of_their_own_once_and_their_arms_compared(tmp_path):
     tasks = [(arm, 1, str(tmp_path)) for arm in RIGHT]
     play_all(run, tasks, workers=1)
-    abouts = [json.loads((run_folder(tmp_path, arm, 1) / "about.json").read_text()) for arm in RIGHT]
+    files = [run_folder(tmp_path, arm, 1) / "about.json" for arm in RIGHT]
+    abouts = [json.loads(path.read_text()) for path in files]
     assert all(about["threads"] == 1 and about["hub"] == "1" and about["pid"] != os.getpid() for about in abouts)
-    before = {arm: (run_folder(tmp_path, arm, 1) / "about.json").stat().st_mtime_ns for arm in RIGHT}
     for task in tasks:
         run(task)  # finished: nothing is written again
-    assert before == {arm: (run_folder(tmp_path, arm, 1) / "about.json").stat().st_mtime_ns for arm in RIGHT}
+    assert abouts == [json.loads(path.read_text()) for path in files]
     found = compared({arm: [run_folder(tmp_path, arm, 1) / FINISHED] for arm in RIGHT}, (1, 4), "single")
     # pass@1: 8 of 16 against 4 of 16; pass@4: three of four problems solved at all against two
     assert found.arms == ["single", "pool"]
@@ -61,14 +60,14 @@ def test_a_level_is_reached_between_two_checkpoints_and_ratios_have_an_interval_
 def symbolic_run(folder):
     """A made-up run whose rounds 0 and 10 are refreshes."""
     run = write_run(folder, rounds=12)
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    rounds = [line for line in lines if "loss" in line or "round/starved" in line]
-    for line, valid, hard in ((rounds[0], 0.6, 0.5), (rounds[10], 0.8, None)):
-        line |= {"proposer/raw": 100, "proposer/valid_rate": valid, "proposer/rejected_trivial": 1 - valid}
-        line |= {"proposer/selected": 10, "proposer/diversity": 0.1, "proposer/eligible_rate": 1 - (hard or 0)}
-        line |= {} if hard is None else {"proposer/refused_too_hard": hard}
-        line |= {"proposer/rate_at_1": 0.2} if hard else {"proposer/rate_at_1": 0.1, "proposer/rate_at_7": 0.8}
-    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    refreshes = {
+        0: dict(valid_rate=0.6, rejected_trivial=0.4, eligible_rate=0.5, refused_too_hard=0.5, rate_at_1=0.2),
+        10: dict(valid_rate=0.8, rejected_trivial=0.2, eligible_rate=1.0, rate_at_1=0.1, rate_at_7=0.8),
+    }
+    with edited(run / "metrics.jsonl") as rounds:
+        for at, own in refreshes.items():
+            own |= {"raw": 100, "selected": 10, "diversity": 0.1}
+            rounds[at] |= {f"proposer/{name}": value for name, value in own.items()}
     return run
 
 

@@ -23,9 +23,9 @@ SMALL = replace(TINY_SPEC, number_high=4)
 FEW = ["--problems", "4", "--samples", "2", "--proposals", "8"]
 
 
-@pytest.fixture(scope="module")
-def source():
-    return ExampleSource(TINY_SPEC)
+def problem_of(text):
+    numbers, target = text.split(" = ")
+    return Problem(tuple(map(int, numbers.split())), int(target))
 
 
 def test_the_written_forms_are_all_inequivalent_ones_and_reach_what_the_solver_reaches():
@@ -46,8 +46,8 @@ def test_the_written_forms_are_all_inequivalent_ones_and_reach_what_the_solver_r
         assert set(solutions_by_target(numbers, 1, 99)) == set(reachable_targets(numbers, 1, 99))
 
 
-def test_every_answer_is_right_and_no_held_out_key_is_in_the_training_data(source):
-    domain = CountdownDomain.tiny()
+def test_every_answer_is_right_and_no_held_out_key_is_in_the_training_data():
+    domain, source = CountdownDomain.tiny(), ExampleSource(TINY_SPEC)
     for exercise in [*source.pairs, *source.triples]:
         for answer in exercise.answers:
             assert domain.verify([answer], [exercise.problem])[0].score == 1.0, (answer, exercise.problem)
@@ -55,8 +55,7 @@ def test_every_answer_is_right_and_no_held_out_key_is_in_the_training_data(sourc
     rng = np.random.default_rng(0)
     for prompt, answer in (source.draw(rng) for _ in range(4000)):
         proposal = answer if prompt.startswith("propose") else prompt.removesuffix(" :")
-        numbers, target = proposal.split(" = ")
-        assert not heldout_key(Problem(tuple(map(int, numbers.split())), int(target)).key)
+        assert not heldout_key(problem_of(proposal).key)
     train_side = {exercise.problem.key for exercise in exercises(3, SMALL)}
     held_out = {problem.key for problem in held_out_problems(SMALL)}
     assert not train_side & held_out
@@ -104,18 +103,13 @@ def test_the_prover_sees_two_and_three_numbers_each_move_behind_the_result_of_th
 def test_the_conjecturers_see_distinct_problems_helps_and_sizes_of_the_train_side():
     found = proposals_shown(1800, seed=0)
     assert {prompt for prompt, _ in found} == {"propose :"}
-    problems = []
-    for _, text in found:
-        numbers, target = text.split(" = ")
-        problems.append(Problem(tuple(map(int, numbers.split())), int(target)))
+    problems = [problem_of(text) for _, text in found]
     assert all(LADDER_SPEC.admits(problem) and not heldout_key(problem.key) for problem in problems)
     assert len({problem.key for problem in problems}) == 1800
     sizes = Counter(len(problem.numbers) for problem in problems)
     assert set(sizes) == set(range(3, 21))
     assert all(60 < count < 140 for count in sizes.values())  # 100 each, standard deviation 10
-    for _, text in asked_shown(800, seed=0):
-        numbers, target = text.split(" = ")
-        assert not heldout_key(Problem(tuple(map(int, numbers.split())), int(target)).key)
+    assert not any(heldout_key(problem_of(text).key) for _, text in asked_shown(800, seed=0))
 
 
 def test_a_run_writes_models_that_can_be_measured(tmp_path, capsys):

@@ -12,10 +12,6 @@ ADDRESS = "https://github.com/someone/countdown-selfplay"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
-def load(path):
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 def test_the_address_is_read_and_adds_a_badge_and_an_install_cell_once(tmp_path):
     (tmp_path / "pyproject.toml").write_text(f'[tool.countdown-selfplay]\nrepository = "{ADDRESS}/"\n')
     assert repository(tmp_path) == ADDRESS
@@ -23,7 +19,7 @@ def test_the_address_is_read_and_adds_a_badge_and_an_install_cell_once(tmp_path)
     assert colab_badge("examples/notebooks/x.ipynb", "") == ""
     assert colab_badge("examples/notebooks/x.ipynb", "https://gitlab.com/someone/x") == ""  # Colab reads from GitHub
     assert install_target("") == "../..[notebook]"
-    notebook = load(NOTEBOOKS[0])
+    notebook = json.loads(NOTEBOOKS[0].read_text(encoding="utf-8"))
     once = generated(notebook, "x", ADDRESS)
     link = "https://colab.research.google.com/github/someone/countdown-selfplay/blob/main/examples/notebooks/x.ipynb"
     assert link in "".join(once["cells"][0]["source"])
@@ -34,11 +30,12 @@ def test_the_address_is_read_and_adds_a_badge_and_an_install_cell_once(tmp_path)
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_has_its_generated_cells_and_small_outputs(path):
-    notebook = load(path)
+    text = path.read_text(encoding="utf-8")
+    notebook = json.loads(text)
     assert generated(notebook, path.stem, repository()) == notebook, "run: python -m tools.notebooks"
     assert path.stat().st_size < 200_000
     assert all(cell["outputs"] for cell in notebook["cells"][-1:]), "run: python -m tools.notebooks --execute"
-    assert str(ROOT) not in path.read_text(encoding="utf-8")
+    assert str(ROOT) not in text
 
 
 def test_every_path_of_the_map_of_the_source_exists():

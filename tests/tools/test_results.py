@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from tools.results import __main__ as pages
 from tools.results import arena, arena_plots, readers, rows
-from tools.results.readers import DATA
 from tools.results.studies import STUDIES
 
 AGAIN = "out of date; run: python -m tools.results"
@@ -25,10 +24,8 @@ def test_the_rows_are_those_of_the_files():
     whole = ("Ladder: main study", "Default run")
     found = [row for study in STUDIES for row in rows.rows_of(study, 10_000 if study.name in whole else 2)]
     exact = ("study", "arm", "control", "metric", "seeds")
-    assert [[row[k] for k in exact] for row in found] == [[row[k] for k in exact] for row in committed()["rows"]], (
-        AGAIN
-    )
     for row, stands in zip(found, committed()["rows"], strict=True):
+        assert [row[k] for k in exact] == [stands[k] for k in exact], AGAIN
         names = ("difference", "low", "high", "p", "p_holm") if row["study"] in whole else ("difference",)
         assert [row[k] for k in names] == pytest.approx([stands[k] for k in names], abs=1e-3), AGAIN
         assert row["verdict"] == stands["verdict"] or row["study"] not in whole, AGAIN
@@ -48,9 +45,8 @@ def test_the_plot_and_the_pages_are_made_from_the_rows_and_print_them_by_hand():
 
 
 def test_p_values_are_those_of_students_t_and_of_welch():
-    assert [rows.p_of_t(t, f) for t, f in ((2.776, 4), (4.604, 4), (2.306, 8))] == pytest.approx(
-        [0.05, 0.01, 0.05], rel=1e-3
-    )
+    found = [rows.p_of_t(t, f) for t, f in ((2.776, 4), (4.604, 4), (2.306, 8))]
+    assert found == pytest.approx([0.05, 0.01, 0.05], rel=1e-3)
     assert rows.p_of_interval(0.02, 0.0, 0.05, 5) == pytest.approx(0.05, rel=1e-4)  # the end towards 0 counts
     assert rows.p_of_interval(-0.02, -0.05, 0.0, 5) == pytest.approx(0.05, rel=1e-4)
     # Means 3 and 1, variances 1 and 1 of three seeds: t = 2 / sqrt(2/3) = 2.449 with 4 degrees, p = .0705.
@@ -63,15 +59,9 @@ ARENA_AGAIN = f"{AGAIN}, after countdown-selfplay arena --table --output docs/be
 PAGE = pages.FOLDER / "arena.md"
 
 
-def jobs(track):
-    own = [p for p in (DATA / "arena" / track).glob("*.json") if not p.name.endswith(".failed.json")]
-    return [json.loads(path.read_text(encoding="utf-8")) for path in own]
-
-
 def test_the_committed_page_and_plots_are_those_of_the_standings():
     found = arena.standings()
-    text = PAGE.read_text(encoding="utf-8")
-    made = text
+    made = text = PAGE.read_text(encoding="utf-8")
     for name, content in arena.parts(found).items():
         made = pages.between(made, name, content)
     assert made == text, ARENA_AGAIN
@@ -79,6 +69,6 @@ def test_the_committed_page_and_plots_are_those_of_the_standings():
         assert (pages.DOCS / "assets" / name).read_text(encoding="utf-8") == one, ARENA_AGAIN
         assert ElementTree.fromstring(one).tag.endswith("svg") and f"assets/{name}" in text
         assert "nan" not in one
-    text = PAGE.read_text(encoding="utf-8").partition("<!-- computed")[0]
-    scores = {row["contestant"]: row["score"]["pass@1"]["value"] for row in arena.standings()["ladder"]["rows"]}
+    text = text.partition("<!-- computed")[0]
+    scores = {row["contestant"]: row["score"]["pass@1"]["value"] for row in found["ladder"]["rows"]}
     assert [name for name, value in scores.items() if f"{value:.3f}"[1:] not in text] == []

@@ -12,6 +12,7 @@ from countdown_selfplay.evaluation import ScalingFit, fit_scaling_curve
 from countdown_selfplay.lab.scaling import load_curve
 from countdown_selfplay.lab.scaling_fit import ScalingCurve
 from countdown_selfplay.statistics.solved import CumulativeSolveRate
+from tests.made_up_runs import write_lines
 from tools import scaling_checks
 
 
@@ -34,9 +35,8 @@ def test_an_exact_curve_has_no_spread_and_early_points_are_in_no_check():
     found = assess("a", [run(), run()])
     assert found.fit.asymptote == pytest.approx(0.62, rel=1e-4) and found.over == "2 runs"
     assert (found.interval.low, found.interval.high) == pytest.approx((0.62, 0.62), abs=1e-4)
-    assert list(found.tails.values()) == pytest.approx([0.62] * 3, abs=1e-4)
+    assert found.tails == pytest.approx(dict.fromkeys((0.1, 0.2, 0.3), 0.62), abs=1e-4)
     assert found.subset_sd < 1e-4 and len(found.subsets) == 20 and (found.failed, found.lost) == (0.0, 0.0)
-    assert set(found.tails) == {0.1, 0.2, 0.3}
     compute, rate = run()
     spoiled = np.where((compute > 0) & (compute < 1e5), 0.4, rate)
     found = assess("a", [(compute, spoiled)], drop_below=1e5, resamples=5)
@@ -122,10 +122,8 @@ def test_a_problem_once_solved_stays_solved(tmp_path):
     again.load_state_dict(json.loads(json.dumps(rate.state_dict())))
     assert (again.rate, again.generations, again.first_solved) == (0.5, 48, {"a": 1, "b": 2})
     again.write(tmp_path, 3)
-    assert json.loads((tmp_path / "first_solved.json").read_text()) == {
-        "rounds": 3,
-        "first_solved": {"a": 1, "b": 2, "c": None, "d": None},
-    }
+    first = {"a": 1, "b": 2, "c": None, "d": None}
+    assert json.loads((tmp_path / "first_solved.json").read_text()) == {"rounds": 3, "first_solved": first}
     with pytest.raises(DataError, match="'a' is not among these"):
         CumulativeSolveRate(["x"]).load_state_dict(rate.state_dict())
 
@@ -133,10 +131,9 @@ def test_a_problem_once_solved_stays_solved(tmp_path):
 def test_a_run_folders_curve_is_counted_from_its_problems(tmp_path):
     """Logged every two rounds, 10 texts a round. Solved in rounds 1, 2, 3, never: 2, 3 of 4 at steps 2 and 4. The run
     was killed after step 6, but its record ends at 4, and so does the curve."""
-    rows = [
-        {"step": s, "generations": 10 * s, "round/cumulative_solve_rate": r} for s, r in ((2, 0.4), (4, 0.7), (6, 1))
-    ]
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rates = {2: 0.4, 4: 0.7, 6: 1}
+    rows = ({"step": s, "generations": 10 * s, "round/cumulative_solve_rate": rate} for s, rate in rates.items())
+    write_lines(tmp_path / "metrics.jsonl", rows)
     curve, compute, rate = load_curve(str(tmp_path), None, None)
     assert (compute, rate, curve.problems) == ("generations", "round/cumulative_solve_rate", None)
     assert curve.cumulative and curve.rate.tolist() == [0.4, 0.7, 1]

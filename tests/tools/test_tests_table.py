@@ -5,15 +5,10 @@ from tools import tests_table
 
 
 def test_each_test_file_begins_with_files_that_exist_and_each_module_is_among_them():
-    wrong = {
-        str(path.relative_to(tests_table.ROOT)): [
-            name for name in tests_table.named(path) if not tests_table.exists(name)
-        ]
-        for path in tests_table.files()
-        if not tests_table.named(path) or not all(map(tests_table.exists, tests_table.named(path)))
-    }
-    assert wrong == {}
-    known = {name for path in tests_table.files() for name in tests_table.named(path)}
+    named = {str(path.relative_to(tests_table.ROOT)): tests_table.named(path) for path in tests_table.files()}
+    assert [path for path, names in named.items() if not names] == []
+    known = {name for names in named.values() for name in names}
+    assert [name for name in known if not tests_table.exists(name)] == []
     assert [name for name in tests_table.modules() if name not in known] == []
 
 

@@ -23,6 +23,7 @@ QUIET = dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
 DRY = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 DECODER = dict(**DRY, is_decoder=True)
 SLIDES = dict(layer_types=["sliding_attention", "full_attention"])
+ROPE = dict(factor=2.0, rope_theta=1e4)
 LATENT = dict(q_lora_rank=16, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=16)
 STATE = dict(ssm_state_size=8, state_size=8, n_groups=1)
 LINEAR = dict(
@@ -30,17 +31,17 @@ LINEAR = dict(
     linear_key_head_dim=16, linear_value_head_dim=16,
 )  # fmt: skip
 EXPERTS = dict(num_experts=4, num_local_experts=4, num_experts_per_tok=2, moe_intermediate_size=32)
+ENCODER = dict(
+    d_model=32, encoder_layers=1, decoder_layers=2, decoder_attention_heads=2, encoder_attention_heads=2,
+    decoder_ffn_dim=64, encoder_ffn_dim=64, dropout=0.0,
+)  # fmt: skip
 
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     # rotary positions, all keys seen
     "llama": ("llama", KV), "llama-eager": ("llama", {**KV, "attn_implementation": "eager"}),
-    "llama-linear-rope": (
-        "llama", {**KV, "rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}},
-    ),
+    "llama-linear-rope": ("llama", {**KV, "rope_parameters": {**ROPE, "rope_type": "linear"}}),
     "llama-dynamic-rope": (
-        "llama",
-        {**KV, "max_position_embeddings": 64,
-         "rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}},
+        "llama", {**KV, "max_position_embeddings": 64, "rope_parameters": {**ROPE, "rope_type": "dynamic"}},
     ),
     "qwen2": ("qwen2", KV), "qwen3": ("qwen3", HEAD), "apertus": ("apertus", KV), "arcee": ("arcee", KV),
     "bitnet": ("bitnet", KV), "cohere": ("cohere", KV), "cwm": ("cwm", HEAD),
@@ -134,10 +135,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "deepseek_v2": ("deepseek_v2", {**LATENT, **EXPERTS, "n_routed_experts": 4, "first_k_dense_replace": 1}),
     "granitemoehybrid": ("granitemoehybrid", {**KV, **EXPERTS, "mamba_n_heads": 4, "mamba_d_head": 16,
                                               "layer_types": ["mamba", "attention"]}),
-    "bart": ("bart", dict(d_model=32, encoder_layers=1, decoder_layers=2, decoder_attention_heads=2,
-                          encoder_attention_heads=2, decoder_ffn_dim=64, encoder_ffn_dim=64, dropout=0.0)),
-    "blenderbot": ("blenderbot", dict(d_model=32, encoder_layers=1, decoder_layers=2, decoder_attention_heads=2,
-                                      encoder_attention_heads=2, decoder_ffn_dim=64, encoder_ffn_dim=64, dropout=0.0)),
+    "bart": ("bart", ENCODER), "blenderbot": ("blenderbot", ENCODER),
 }  # fmt: skip
 FEW = ("mistral-16", "gpt2", "bloom", "openai-gpt")
 """A family of each kind of trouble: a window, learned positions, no position ids, no cache."""

@@ -42,6 +42,3 @@ def job(track: Track, contestant: str, seed: int, correct: list[int], **more) ->
     found |= {"tokens": 100, "updates": 2, "cpu_seconds": 1.0, "proposed": {"3": [4, 0]}, "health": {}}
     changes = dict(contestants()[contestant].on["ladder"]) if contestant in contestants() else {}
     return found | {"reasons": {}, "changes": changes, "facts": track.facts, "machine": {}, **more}
-
-
-__all__ = ["SMALL", "job", "write_mini"]

@@ -6,20 +6,9 @@ import json
 import pytest
 
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.lab.arena import board
+from countdown_selfplay.lab.arena import board, leaderboard
 from countdown_selfplay.lab.arena.contestants import contestants
-from countdown_selfplay.lab.arena.leaderboard import (
-    arrived,
-    check_rules,
-    check_table,
-    disagreement,
-    goal_of,
-    markdown,
-    predicted,
-    read_rows,
-    row_of,
-    rules,
-)
+from countdown_selfplay.lab.arena.leaderboard import arrived, disagreement, read_rows, rules
 from countdown_selfplay.lab.arena.tracks import load_track
 
 from .mini import job, write_mini
@@ -61,7 +50,6 @@ def test_one_seed_has_no_test_and_more_answers_or_updates_no_rank(track, folder)
     found = board.standings(folder, track)
     assert found["against_best"] == [] and "low" not in found["rows"][0]["score"]["pass@1"]
     assert "trained" in board.as_text(found)
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
     put(folder, job(track, "trained", 1, [2, 2, 2, 2], answers=64))
     put(folder, job(track, "frozen", 1, [2, 2, 2, 2], updates=3))
     put(folder, job(track, "oracle", 1, [2, 2, 2, 2], answers=64, uncounted_answers=32))  # a reference
@@ -95,16 +83,16 @@ def test_failed_jobs_take_their_row_unless_they_were_played_again(track, folder)
 @pytest.mark.parametrize(("name", "value", "said"), [
     ("answers", 99, r"`answers` 99, and on the track mini it is 32"),
     ("samples", 4, r"`samples` 4, and on the track mini it is 2"),
-    ("fixed", {"number_high": 9}, r"`fixed.number_high` 9, and on the track mini it is 12"),
-    ("sets", {"held_out": {"sha256": "0"}}, r"`sets.held_out.sha256` 0"),
+    ("fixed.number_high", 9, r"`fixed.number_high` 9, and on the track mini it is 12"),
+    ("sets.held_out.sha256", "0", r"`sets.held_out.sha256` 0"),
 ])  # fmt: skip
 def test_jobs_of_another_budget_rule_or_problem_set_are_refused(track, folder, name, value, said):
     facts = json.loads(json.dumps(track.facts))
-    if isinstance(value, dict):
-        for key, own in value.items():
-            facts[name][key] = facts[name][key] | own if isinstance(own, dict) else own
-    else:
-        facts[name] = value
+    *within, last = name.split(".")
+    held = facts
+    for key in within:
+        held = held[key]
+    held[last] = value
     put(folder, job(track, "plain", 1, [2, 2, 1, 0], facts=facts))
     with pytest.raises(ConfigError, match=said):
         board.standings(folder, track)
@@ -144,8 +132,8 @@ def test_a_score_is_the_mean_over_the_scored_problems_and_seeds_and_a_collapse_k
     # Problems of size 4, the scored one, are the last two; n = 2, so pass@1 = c / 2 and pass@2 = 1 if c > 0.
     put(folder, job(track, "plain", 1, [2, 2, 1, 0]))  # pass@1 1/4, pass@2 1/2
     put(folder, job(track, "plain", 2, [2, 2, 2, 1]))  # pass@1 3/4, pass@2 1
-    put(folder, job(track, "trained", 1, [0, 0, 2, 2]))
-    put(folder, job(track, "trained", 2, [0, 0, 2, 2]))
+    for seed in (1, 2):
+        put(folder, job(track, "trained", seed, [0, 0, 2, 2]))
     found = board.standings(folder, track)
     assert [row["contestant"] for row in found["rows"]] == ["trained", "plain"] and found["best_control"] == "plain"
     trained, plain = (row["score"] for row in found["rows"])
@@ -160,14 +148,13 @@ def test_a_score_is_the_mean_over_the_scored_problems_and_seeds_and_a_collapse_k
 def test_over_a_plane_every_point_has_places_bands_and_comparisons(tmp_path, folder):
     """Two problems of each rung, one a band; the scored rung is 4, the last two of each point's counts."""
     track = write_mini(tmp_path, bands={"target": ["1-5", "51-99"]})
-    own = {"trained": ([0, 0, 2, 1], [0, 0, 1, 0]), "plain": ([2, 2, 1, 0], [2, 2, 2, 2])}
-    for name, counts in own.items():
+    right = {"trained": ([0, 0, 2, 1], [0, 0, 1, 0]), "plain": ([2, 2, 1, 0], [2, 2, 2, 2])}
+    for name, counts in right.items():
         for seed in (1, 2):
             found = job(track, name, seed, counts[1])
             (end,) = found["curve"]
-            found["curve"] = [
-                end | {"round": at, "answers": 16 * at, "correct": counts[max(at - 1, 0)]} for at in range(3)
-            ]
+            each = zip(range(3), (counts[0], *counts), strict=True)
+            found["curve"] = [end | {"round": at, "answers": 16 * at, "correct": own} for at, own in each]
             put(folder, found)
     found = board.standings(folder, track)
     first, last = found["points"]
@@ -203,7 +190,7 @@ MACHINE = {"processor": "x86_64", "cores": 2, "threads": 1, "torch": "2.13.0"}
 
 
 def row(*answers, name="bandit", **more):
-    return row_of(jobs(*answers), contestants()[name], LADDER) | more
+    return leaderboard.row_of(jobs(*answers), contestants()[name], LADDER) | more
 
 
 def test_a_row_has_the_mean_and_interval_of_where_the_rate_is_reached_between_two_points():
@@ -224,35 +211,32 @@ def test_a_row_has_the_mean_and_interval_of_where_the_rate_is_reached_between_tw
 
 def test_a_replay_agrees_within_the_prediction_interval_or_if_neither_is_reached():
     # 110 -+ 4.303 x 10 x sqrt(1/3 + 1/3) = 110 -+ 35.1
-    assert predicted([100, 110, 120], 3) == pytest.approx((74.9, 145.1), abs=0.05)
-    mine = row(100.0, 110.0, 120.0)
+    assert leaderboard.predicted([100, 110, 120], 3) == pytest.approx((74.9, 145.1), abs=0.05)
+    mine, late = row(100.0, 110.0, 120.0), row(None, 100.0, None)
     assert disagreement(mine, row(130.0, 145.0, 160.0)) == ""  # mean 145
     assert disagreement(mine, row(74.0, 75.0, 76.0)) == ""
     said = disagreement(mine, row(131.0, 146.0, 161.0))
     assert "needed 110 answers (100 / 110 / 120), and the replay 146 answers" in said and "[75, 145]" in said
     assert disagreement(mine, row(74.0, 74.0, 74.0)) != ""
-    mine, late = row(100.0, 110.0, 120.0), row(None, 100.0, None)
     assert disagreement(late, row(None, None, 300.0)) == ""
     assert "the replay more answers than its cap has (not reached / 100 / not reached)" in disagreement(mine, late)
     assert "submission needed more answers" in disagreement(late, mine)
-    assert goal_of(LADDER).rounds == 600 and "goal" not in LADDER.facts
+    assert leaderboard.goal_of(LADDER).rounds == 600 and "goal" not in LADDER.facts
     with pytest.raises(ConfigError, match="track long has no `goal`"):
-        goal_of(load_track("long"))
+        leaderboard.goal_of(load_track("long"))
 
 
 @pytest.mark.parametrize(("part", "name", "value"), [
-    ("settings", "prover_learning_rate", 1e-9),
-    ("facts", "samples", 4),
-    ("goal", "rate", 0.1),
+    ("settings", "prover_learning_rate", 1e-9), ("facts", "samples", 4), ("goal", "rate", 0.1),
     ("start", "sha256", "0"),
 ])  # fmt: skip
 def test_other_settings_tracks_goals_and_starts_are_refused_with_the_difference(part, name, value):
     now = rules(contestants()["bandit"], LADDER)
-    check_rules(row(1.0, 2.0, 3.0), now, "bandit.json")
+    leaderboard.check_rules(row(1.0, 2.0, 3.0), now, "bandit.json")
     other = row(1.0, 2.0, 3.0)
     other[part] = other[part] | {name: value}
     with pytest.raises(ConfigError, match=rf"`{part}.{name}` {value}, and now it is"):
-        check_rules(other, now, "bandit.json")
+        leaderboard.check_rules(other, now, "bandit.json")
 
 
 def test_the_table_has_the_baseline_as_row_0_and_the_others_by_their_answers(tmp_path):
@@ -266,7 +250,7 @@ def test_the_table_has_the_baseline_as_row_0_and_the_others_by_their_answers(tmp
         (tmp_path / f"{name}.json").write_text(json.dumps(one), encoding="utf-8")
     rows = read_rows(tmp_path)
     assert [one["contestant"] for one in rows] == ["plain", "trained", "bandit", "frozen"]
-    lines = markdown(rows).splitlines()
+    lines = leaderboard.markdown(rows).splitlines()
     assert lines[2].startswith("| 0 | plain: ") and "| 1,000 | 752 to 1,248 |" in lines[2]
     assert "| differs |" in lines[3] and "| agrees |" in lines[4] and "| not reached |" in lines[5]
     (tmp_path / "bad.json").write_text("{}", encoding="utf-8")
@@ -277,9 +261,9 @@ def test_the_table_has_the_baseline_as_row_0_and_the_others_by_their_answers(tmp
 def test_a_row_beside_those_of_another_track_is_refused_and_so_is_one_that_lacks_a_figure(tmp_path):
     now, file = rules(contestants()["plain"], LADDER), tmp_path / "bandit.json"
     file.write_text(json.dumps(row(1.0, 2.0, 3.0)), encoding="utf-8")
-    check_table(tmp_path, now)
+    leaderboard.check_table(tmp_path, now)
     with pytest.raises(ConfigError, match=r"bandit\.json was played with `goal.rung` 6, and now it is 7; one table"):
-        check_table(tmp_path, now | {"goal": now["goal"] | {"rung": 7}})
+        leaderboard.check_table(tmp_path, now | {"goal": now["goal"] | {"rung": 7}})
     file.write_text(json.dumps(row(1.0, 2.0, 3.0) | {"answers": {"each": []}}), encoding="utf-8")
     with pytest.raises(DataError, match=r"does not say all that the leaderboard prints .*value.*submit again"):
         read_rows(tmp_path)

@@ -13,7 +13,6 @@ from tests.lab.arena.mini import write_mini
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.lab.arena import job, sets
 from countdown_selfplay.lab.arena.contestants import entrant
-from countdown_selfplay.lab.arena.job import by_rung
 from countdown_selfplay.lab.arena.leaderboard import rules
 from countdown_selfplay.lab.arena.schedule import Asked, Place, Schedule
 from countdown_selfplay.lab.arena.tracks import load_track
@@ -94,7 +93,7 @@ def test_the_list_and_the_settings_of_a_contestant_are_printed_and_rates_follow_
     # Two problems of 3 numbers with 1 and 2 right answers of 2, two of 4 numbers with none and 1:
     # pass@1 (1/2 + 1)/2 and (0 + 1/2)/2; pass@2 both, and one of two.
     found = SimpleNamespace(correct=[1, 2, 0, 1], n=2, rungs=None)
-    assert by_rung(found, write_mini(tmp_path)) == {"3": [0.75, 1.0], "4": [0.25, 0.5]}
+    assert job.by_rung(found, write_mini(tmp_path)) == {"3": [0.75, 1.0], "4": [0.25, 0.5]}
 
 
 @pytest.mark.parametrize(("code", "failed"), [(-9, False), (130, False), (143, False), (1, True)])

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.made_up_runs import printed
 
-from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import CountdownDomain, Problem, verify
 from countdown_selfplay.countdown.problem import Rules
 from countdown_selfplay.data.run_files import ROLES_FILE
@@ -28,8 +28,9 @@ def cells(text: str) -> list[list[str]]:
 
 
 def test_a_prover_answers_and_each_answer_has_its_verdict(capsys):
-    assert main(["ask", "--model", "tiny", "1", "2", "3", "--target", "6", "-n", "6"]) == 0
-    out = capsys.readouterr().out
+    asked = ["ask", "--model", "tiny", 1, 2, 3, "--target", 6, "-n", 6]
+    code, out, _ = printed(capsys, *asked)
+    assert code == 0
     rows, problem = cells(out), Problem((1, 2, 3), 6)
     assert [row[0] for row in rows] == list("123456")
     verdicts = [verify(row[1], problem, BARE) for row in rows]
@@ -37,13 +38,11 @@ def test_a_prover_answers_and_each_answer_has_its_verdict(capsys):
     right = sum(verdict.correct for verdict in verdicts)
     assert f"{right} of 6 right. Exact solver: " in out and "setting of the tiny model; temperature 1, seed 0" in out
     assert verify(out.partition("Exact solver: ")[2].partition(".\n")[0], problem, BARE).correct
-    assert main(["ask", "--model", "tiny", "1", "2", "3", "--target", "6", "-n", "6"]) == 0
-    assert capsys.readouterr().out == out  # the seed's
+    assert printed(capsys, *asked)[1] == out  # the seed's
 
 
 def test_a_conjecturers_proposals_come_with_the_gate_and_the_solver(capsys):
-    assert main(["ask", "--model", "tiny", "--role", "conjecturer", "-n", "8"]) == 0
-    rows = cells(capsys.readouterr().out)
+    rows = cells(printed(capsys, "ask", "--model", "tiny", "--role", "conjecturer", "-n", 8)[1])
     assert len(rows) == 8
     for _, text, gate, solver in rows:
         if gate == "ok":
@@ -53,8 +52,7 @@ def test_a_conjecturers_proposals_come_with_the_gate_and_the_solver(capsys):
             assert solver == "no solution"
     assert {row[2] for row in rows} >= {"ok", "unsolvable"}  # a third of its proposals can be solved
     for name in ("tiny-ladder-conjecturer", "tiny-ladder-asked"):  # conjecturers by their names
-        assert main(["ask", "--model", name, "-n", "1"]) == 0
-        assert f"conjecturer of {name}" in capsys.readouterr().out
+        assert f"conjecturer of {name}" in printed(capsys, "ask", "--model", name, "-n", 1)[1]
 
 
 def test_what_the_run_asked_for_is_what_the_conjecturer_is_asked_for():
@@ -83,8 +81,7 @@ def test_a_folder_says_which_role_it_plays(tmp_path, capsys):
     config |= {"prover_prompt": "compact", "conjecturer_prompt": "compact", "proposer": "targets"}
     config |= {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "max_completion_length": 12}
     (tmp_path / "run.json").write_text(json.dumps({"name": "mine", "config": config, "rules": BARE.to_dict()}))
-    assert main(["ask", "--model", str(folder), "-n", "2"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "ask", "--model", folder, "-n", 2)[1]
     assert f"conjecturer of {folder}; setting of run 'mine'; temperature 0, seed 0" in out
     assert len(cells(out)) == 2 and Path(folder).is_dir()
 
@@ -94,8 +91,7 @@ def test_an_answer_without_a_move_has_its_row_and_long_and_empty_texts_fit_a_cel
 
     silent = SimpleNamespace(text="", verdict=SimpleNamespace(correct=False, reason="format", value=None))
     monkeypatch.setattr(episodes, "sample_episodes", lambda *_, **__: [[silent]])
-    asked = ["ask", "--model", "tiny-ladder", "1", "2", "3", "--target", "6", "-n", "1", "--answers", "moves"]
-    assert main(asked) == 0
-    assert cells(capsys.readouterr().out) == [["1", "(empty)", "format"]]
+    asked = ["ask", "--model", "tiny-ladder", 1, 2, 3, "--target", 6, "-n", 1, "--answers", "moves"]
+    assert cells(printed(capsys, *asked)[1]) == [["1", "(empty)", "format"]]
     assert one_line("") == "(empty)" and one_line(" a\n\nb ") == "a; b"
     assert len(one_line("7 " * 200)) == 100 and one_line("7 " * 200).endswith(" ...")

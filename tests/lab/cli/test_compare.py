@@ -4,17 +4,15 @@
 import json
 
 import pytest
-from tests.made_up_answers import write_answers
+from tests.made_up_answers import counted, write_answers
+from tests.made_up_runs import printed
 from tests.real_counts import IPO, SFT
 
-from countdown_selfplay.cli import main
 from countdown_selfplay.lab.compare import aligned_arms, load_arms, write_counts
 
 
 def compare(capsys, *arguments):
-    code = main.main(["compare", *map(str, arguments)])
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
+    return printed(capsys, "compare", *arguments)
 
 
 def result(folder):
@@ -80,10 +78,9 @@ def test_other_numbers_of_answers_ways_to_write_filters_and_cut_answers_are_no_r
     a = write_answers(tmp_path / "a.jsonl", [2, 0], n=4)
     b = write_answers(tmp_path / "b.jsonl", [4, 4], n=16)
     assert compare(capsys, a, b, "--output", tmp_path / "c")[0] == 0
-    found = result(tmp_path / "c")
-    assert [d["k"] for d in found["differences"]] == [1, 2, 4]
-    # a: (1/2 + 0) / 2; b: 1/4.
-    assert found["differences"][0]["percentile"]["difference"] == 0
+    differences = result(tmp_path / "c")["differences"]
+    assert [d["k"] for d in differences] == [1, 2, 4]
+    assert differences[0]["percentile"]["difference"] == 0  # a: (1/2 + 0) / 2; b: 1/4
     a = write_answers(tmp_path / "a.jsonl", [1, 2], n=4, top_p=1.0, top_k=0)
     b = write_answers(tmp_path / "b.jsonl", [1, 2], n=4, top_p=None, top_k=None, seed=3, model="another")
     assert compare(capsys, a, b)[0] == 0
@@ -133,16 +130,9 @@ def test_unlike_precisions_are_named(tmp_path, capsys):
 
 
 def run_folder(path, before, after):
-    def side(counts):
-        setting = {
-            "temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16, "prover_prompt": "compact",
-            "rules": {},
-        }  # fmt: skip
-        keys = [f"2,3={i}" for i in range(len(counts))]
-        return {"prover": {"n": 4, "correct": counts, "keys": keys, "setting": setting, "truncated_rate": 0.0}}
-
     path.mkdir()
-    (path / "evaluation.json").write_text(json.dumps({"before": side(before), "after": side(after)}))
+    sides = {"before": {"prover": counted(before)}, "after": {"prover": counted(after)}}
+    (path / "evaluation.json").write_text(json.dumps(sides))
     return path
 
 

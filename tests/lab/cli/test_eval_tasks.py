@@ -5,8 +5,8 @@ import json
 import re
 
 import pytest
+from tests.made_up_runs import printed, write_lines
 
-from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import CountdownDomain, solve
 from countdown_selfplay.evaluation.model import load_model
 from countdown_selfplay.lab.cli import eval_tasks
@@ -20,9 +20,7 @@ FEW = ["--n_problems", "24", "--disable_tqdm"]
 
 
 def evaluate(capsys, *arguments):
-    code = main(["eval", *map(str, arguments)])
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
+    return printed(capsys, "eval", *arguments)
 
 
 def test_a_prover_gives_the_same_first_answers_to_all_critics():
@@ -38,8 +36,8 @@ def test_error_detection_asks_all_models_about_the_same_steps(capsys, tmp_path):
     steps, output = tmp_path / "steps.jsonl", tmp_path / "result.json"
     arguments = ["--task", "error_detection", "--disable_tqdm", "--step_set", steps, "--items", 6, "--output", output]
     found = []
-    for model, more in (("tiny", ["--n_problems", 40]), (TINY_MODEL_PATH, ["--n_problems", 1])):
-        code, out, error = evaluate(capsys, "--model", model, *arguments, *more)
+    for model, problems in (("tiny", 40), (TINY_MODEL_PATH, 1)):
+        code, out, error = evaluate(capsys, "--model", model, *arguments, "--n_problems", problems)
         assert code == 0, error
         found.append(json.loads(output.read_text()))
         assert re.search(r"^F1, wrong steps +[01]\.\d{4} +\[", out, re.MULTILINE)
@@ -58,13 +56,9 @@ def test_a_step_set_of_wrong_solutions_alone_is_refused_and_not_written(capsys, 
     wrong = lambda rows, n, seed, greedy: [[Reply("1 + 1")] * n for _ in rows]  # noqa: E731
     monkeypatch.setattr(eval_tasks, "_policy", lambda options, setting, bar, problems: (wrong, {}))
     steps = tmp_path / "steps.jsonl"
-    for more, said in (
-        (FEW, "there are 0 right solutions and 0 wrong ones"),
-        (
-            ["--domain", "math_qa", "--problems", tmp_path / "q.jsonl"],
-            "of 8 solutions solves, and has 0 right",
-        ),
-    ):
+    words = ["--domain", "math_qa", "--problems", tmp_path / "q.jsonl"]
+    cases = ((FEW, "there are 0 right solutions and 0 wrong ones"), (words, "of 8 solutions solves, and has 0 right"))
+    for more, said in cases:
         code, _, error = evaluate(capsys, "--task", "error_detection", "--model", "tiny", "--step_set", steps, *more)
         assert code == 2 and said in error and not steps.exists(), error
 
@@ -92,9 +86,9 @@ def test_the_supervised_stage_joins_what_a_prover_was_trained_on(capsys, tmp_pat
     def replies(rows, n, seed, greedy):
         found = []
         for row in rows:
-            right, wrong = solve(domain.problem(row), domain.rules), " + ".join(map(str, row["numbers"]))
-            text = " ".join(re.findall(r"\d+|[-+*/()]", right))
-            found.append([Reply(text if i == 0 else wrong) for i in range(n)])
+            right = " ".join(re.findall(r"\d+|[-+*/()]", solve(domain.problem(row), domain.rules)))
+            wrong = " + ".join(map(str, row["numbers"]))
+            found.append([Reply(right), *[Reply(wrong)] * (n - 1)])
         return found
 
     monkeypatch.setattr(eval_tasks, "_policy", lambda options, setting, bar, problems: (replies, {}))
@@ -114,11 +108,10 @@ def test_the_supervised_stage_joins_what_a_prover_was_trained_on(capsys, tmp_pat
     assert rows[-1]["target"] == problem.target
     kept = clean_demonstrations(rows, "prover", domain, keep_wrong=True)  # as sft reads them
     assert len(kept.rows) == 12 and not kept.left_out
-    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    recipe = ["sft", "--recipe", "tiny/sft_self_correction", "--dataset_name", str(tmp_path / "train.jsonl")]
-    recipe += ["--model_name_or_path", "tiny"]
-    assert main([*recipe, "--dry_run"]) == 0
-    planned = capsys.readouterr().out
+    write_lines(tmp_path / "train.jsonl", rows)
+    recipe = ["--recipe", "tiny/sft_self_correction", "--model_name_or_path", "tiny"]
+    code, planned, _ = printed(capsys, "sft", *recipe, "--dataset_name", tmp_path / "train.jsonl", "--dry_run")
+    assert code == 0
     assert re.search(r"\b12 (kept|demonstrations|rows)", planned) and "x 1 process(es) = 64 rows" in planned, planned
     critics, pair = {"role": "helpful"}, {"before": "", "rejected": "1 + 3"}  # a better text may be a single step
     for wrong in (critics, pair):

@@ -6,17 +6,15 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from tests.made_up_runs import printed, write_lines
 
-from countdown_selfplay.cli import main
 from countdown_selfplay.evaluation import ScalingFit
 
 FEW = ["--resamples", "10"]
 
 
 def fit(capsys, *arguments):
-    code = main.main(["fit-scaling", *map(str, arguments)])
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
+    return printed(capsys, "fit-scaling", *arguments)
 
 
 def write_curve(path, asymptote=0.62, columns=("compute", "rate")):
@@ -27,7 +25,7 @@ def write_curve(path, asymptote=0.62, columns=("compute", "rate")):
     if path.suffix == ".csv":
         path.write_text(",".join(columns) + "\n" + "".join(f"{r[columns[0]]},{r[columns[1]]}\n" for r in rows))
     else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_lines(path, rows)
     return path
 
 
@@ -36,9 +34,8 @@ def test_a_known_curve_is_found_in_a_table(tmp_path, capsys, name):
     code, out, _ = fit(capsys, write_curve(tmp_path / name), *FEW, "--output", tmp_path / "s")
     assert code == 0
     (found,) = json.loads((tmp_path / "s" / "scaling.json").read_text())["fits"]
-    assert (found["asymptote"], found["c_mid"], found["slope"], found["initial"]) == pytest.approx(
-        (0.62, 8e5, 0.9, 0.05), rel=1e-3
-    )
+    expected = {"asymptote": 0.62, "c_mid": 8e5, "slope": 0.9, "initial": 0.05}
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-3)
     assert "0.6200" in out and "rate against compute" in out
     assert ElementTree.parse(tmp_path / "s" / "scaling.svg").getroot().tag.endswith("svg")
     assert (tmp_path / "s" / "scaling.md").read_text().startswith("| arm | points |")
@@ -86,7 +83,7 @@ def test_a_run_counts_its_texts_and_its_evaluations_give_the_rate(tmp_path, caps
     truth = ScalingFit(0.62, 8e5, 0.9, 0.05, True)
     steps = [0, *np.geomspace(30, 3e5, 25).astype(int).tolist()]
     rows = [{"step": s, "eval_pass@1": float(truth(s * 288.0))} for s in steps] + [{"step": 5, "loss": 0.1}]
-    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(run / "metrics.jsonl", rows)
     code, out, _ = fit(capsys, run, *FEW, "--output", tmp_path / "s")
     assert code == 0 and "eval_pass@1 against generations" in out
     (found,) = json.loads((tmp_path / "s" / "scaling.json").read_text())["fits"]

@@ -5,8 +5,8 @@ import fcntl
 import json
 
 import pytest
+from tests.made_up_runs import printed
 
-from countdown_selfplay.cli import main
 from countdown_selfplay.lab.proposers.rungs import read_gains
 
 SIZES = {"rounds": 2, "stage": 1, "probe": 1, "problems": 2, "samples": 16}
@@ -17,19 +17,19 @@ SMALL = [word for name, size in SIZES.items() for word in (f"--gate_{name}", str
 def test_gates_are_measured_and_written(tmp_path, capsys):
     """A folder that is called headroom gets no second one."""
     folder = tmp_path / "headroom"
-    asked = ["headroom", "--output_dir", str(folder), *SMALL, "--gates", "1", "2", "3", "--gate_rounds", "1"]
-    assert main.main(asked) == 0
+    asked = ["headroom", "--output_dir", folder, *SMALL, "--gates", 1, 2, 3, "--gate_rounds", 1]
+    code, out, _ = printed(capsys, *asked)
     found = json.loads((folder / "headroom.json").read_text())
+    assert code == 0 and found["verdict"] in out
     assert [gate["number"] for gate in found["gates"]] == [1, 2, 3]
-    assert found["verdict"] in capsys.readouterr().out
     assert found["cpu_seconds"].keys() == {"1", "2", "3"}
     assert (folder / "headroom.svg").read_text().startswith("<svg")
     assert not (folder / "gains.json").exists()
 
 
 @pytest.mark.slow
-def test_an_oracle_is_searched_for_and_leaves_its_table(tmp_path):
-    assert main.main(["headroom", "--output_dir", str(tmp_path), *SMALL, "--gates", "4"]) == 0
+def test_an_oracle_is_searched_for_and_leaves_its_table(tmp_path, capsys):
+    assert printed(capsys, "headroom", "--output_dir", tmp_path, *SMALL, "--gates", 4)[0] == 0
     folder = tmp_path / "headroom"
     (gate,) = json.loads((folder / "headroom.json").read_text())["gates"]
     arms = {"uniform", "frozen", "trained", "oracle_gain", "oracle_half"}
@@ -49,9 +49,8 @@ def test_an_oracle_is_searched_for_and_leaves_its_table(tmp_path):
     (["--recipe", "tiny/ladder", "--model_name_or_path", "tiny"], "The prover has not learned to answer in moves"),
 ])  # fmt: skip
 def test_bad_input_is_one_sentence_before_anything_is_played(tmp_path, capsys, flags, said):
-    assert main.main(["headroom", "--output_dir", str(tmp_path), *flags]) == 2
-    error = capsys.readouterr().err
-    assert said in error and "Traceback" not in error
+    code, _, error = printed(capsys, "headroom", "--output_dir", tmp_path, *flags)
+    assert code == 2 and said in error and "Traceback" not in error
     assert not (tmp_path / "headroom" / "headroom.json").exists()
 
 
@@ -60,5 +59,5 @@ def test_a_folder_in_use_is_refused(tmp_path, capsys):
     folder.mkdir()
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # as another process would hold it: locks are of open files
-        assert main.main(["headroom", "--output_dir", str(tmp_path)]) == 2
-    assert "is in use by another run" in capsys.readouterr().err
+        code, _, error = printed(capsys, "headroom", "--output_dir", tmp_path)
+    assert code == 2 and "is in use by another run" in error

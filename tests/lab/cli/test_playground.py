@@ -8,9 +8,9 @@ import re
 from itertools import pairwise
 
 import pytest
-from tests.made_up_runs import write_run
+from tests.made_up_runs import printed, write_lines, write_run
 
-from countdown_selfplay.cli import main
+from countdown_selfplay.cli.main import main
 from countdown_selfplay.lab.report import load_run
 from countdown_selfplay.lab.report.playground import playground, round_data, visible
 
@@ -21,10 +21,8 @@ ROUND = [
     {"role": "prover", "prompt": "8 1 3 : 9", "completion": "3 * 1 = 3\n3 + 8 = 9", "reward": 0.1, "advantage": -0.45,
      "problem": "1,3,8=9", "reason": "arithmetic", "rung": 3, "source": "proposal",
      "moves": [[[8, 1, 3], "3 * 1 = 3"], [[3, 8], "3 + 8 = 9"]]},
-    {"role": "prover", "prompt": "2 2 : 4", "completion": "2 + 2 = 4", "reward": 1.0, "advantage": 0.0,
-     "problem": "2,2=4", "reason": "correct", "rung": 2, "moves": [[[2, 2], "2 + 2 = 4"]], "source": "data"},
-    {"role": "prover", "prompt": "2 2 : 4", "completion": "2 + 2 = 4", "reward": 1.0, "advantage": 0.0,
-     "problem": "2,2=4", "reason": "correct", "rung": 2, "moves": [[[2, 2], "2 + 2 = 4"]], "source": "data"},
+    *[{"role": "prover", "prompt": "2 2 : 4", "completion": "2 + 2 = 4", "reward": 1.0, "advantage": 0.0,
+       "problem": "2,2=4", "reason": "correct", "rung": 2, "moves": [[[2, 2], "2 + 2 = 4"]], "source": "data"}] * 2,
     {"role": "conjecturer", "prompt": "propose :", "completion": "8 1 3 = 9", "reward": 0.25, "advantage": 0.125,
      "problem": "1,3,8=9", "reason": "ok", "rung": 3, "solve_rate": 0.0},
     {"role": "conjecturer", "prompt": "propose :", "completion": "8 1 =", "reward": 0.0, "advantage": -0.125,
@@ -36,7 +34,7 @@ ROUND = [
 def run_of(folder, rows, name="demo", **config):
     """A run folder whose samples are `rows`."""
     path = write_run(folder, name, rounds=4, evaluated=False, **config)
-    (path / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path / "samples.jsonl", rows)
     return path
 
 
@@ -48,10 +46,9 @@ def data_of(page):
 
 def test_a_page_in_the_run_folder_and_again(tmp_path, capsys):
     folder = write_run(tmp_path, "demo", rounds=3)
-    assert main.main(["playground", str(folder)]) == 0
-    assert capsys.readouterr().out.strip() == str(folder / "playground.html")
+    assert printed(capsys, "playground", folder) == (0, f"{folder / 'playground.html'}\n", "")
     first = (folder / "playground.html").read_bytes()
-    assert main.main(["playground", str(folder)]) == 0
+    assert printed(capsys, "playground", folder)[0] == 0
     assert (folder / "playground.html").read_bytes() == first
     assert [one["round"] for one in data_of(first.decode())["rounds"]] == [1, 2, 3]
 
@@ -133,15 +130,14 @@ def test_hidden_characters_are_named_and_the_script_that_may_run_is_the_page_s_o
 def test_ten_thousand_rounds_make_a_page_below_5_mb_that_says_what_it_left_out(tmp_path):
     """Each round has 8 samples of 200 characters, some 2.8 kB: 28 MB of samples. What is shown and what is named as
     left out are all rounds, each once."""
-    path = write_run(tmp_path, "long", rounds=1, evaluated=False, samples_per_log=4)
-    with (path / "samples.jsonl").open("w") as file:
-        for step in range(1, 10_001):
-            for n in range(8):
-                text = f"{step} {n} " + "3 + 5 " * 33
-                row = {"step": step, "role": "prover", "prompt": f"p{n}", "completion": text, "reward": 1.0,
-                       "advantage": 0.5, "problem": f"{n},{step}=8", "reason": "correct"}  # fmt: skip
-                file.write(json.dumps(row) + "\n")
-    assert main.main(["playground", str(path)]) == 0
+    row = {"role": "prover", "reward": 1.0, "advantage": 0.5, "reason": "correct"}
+    samples = (
+        {"step": step, "prompt": f"p{n}", "completion": f"{step} {n} " + "3 + 5 " * 33, "problem": f"{n},{step}=8"}
+        for step in range(1, 10_001)
+        for n in range(8)
+    )
+    path = run_of(tmp_path, (row | sample for sample in samples), samples_per_log=4)
+    assert main(["playground", str(path)]) == 0
     page = (path / "playground.html").read_text()
     assert 4_000_000 < len(page.encode()) < 5_000_000
     data = data_of(page)
@@ -164,9 +160,7 @@ def test_ten_thousand_rounds_make_a_page_below_5_mb_that_says_what_it_left_out(t
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, damage, message):
     path = write_run(tmp_path, "demo", rounds=2)
     damage(path)
-    assert main.main(["playground", str(path)]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == "" and printed.err.count("\n") == 1
-    assert re.search(message, printed.err)
+    code, out, error = printed(capsys, "playground", path)
+    assert (code, out, error.count("\n")) == (2, "", 1) and re.search(message, error)
     if "exists" in message:
         assert (path / "playground.html").read_text() == "mine"

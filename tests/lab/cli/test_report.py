@@ -5,22 +5,20 @@ import subprocess
 import sys
 
 from tests.made_up_answers import write_answers
-from tests.made_up_runs import write_run
+from tests.made_up_runs import printed, write_run
 
-from countdown_selfplay.cli import main
 from countdown_selfplay.lab.cli.report import watch
 
 
 def test_one_run_gets_its_page_in_its_own_folder_and_several_in_the_working_folder(tmp_path, capsys, monkeypatch):
     folder = write_run(tmp_path, "demo")
-    assert main.main(["report", str(folder)]) == 0
-    assert capsys.readouterr().out.strip() == str(folder / "report.html")
+    assert printed(capsys, "report", folder)[:2] == (0, f"{folder / 'report.html'}\n")
     assert "Self-play: demo" in (folder / "report.html").read_text()
     assert list((folder / "plots").glob("*.svg"))
-    folders = [str(write_run(tmp_path, name, rounds=2)) for name in ("a", "b", "c")]
+    folders = [write_run(tmp_path, name, rounds=2) for name in ("a", "b", "c")]
     monkeypatch.chdir(tmp_path)
     for more, out in (([], "report.html"), (["--output", "new/page.html"], "new/page.html")):
-        assert main.main(["report", *folders, *more]) == 0
+        assert printed(capsys, "report", *folders, *more)[0] == 0
         assert "Self-play: 3 runs" in (tmp_path / out).read_text()
 
 
@@ -54,5 +52,5 @@ def test_a_watched_page_is_rewritten_when_the_run_has_logged_and_reloads_until_t
     assert watch([folder], out, 7.0, pause=pause) == 0
     assert seen == [(1, "4"), (1, "4"), (1, "5"), (1, "5")]
     assert "refresh" not in out.read_text() and "Ctrl-C ends the watch" in capsys.readouterr().out
-    assert main.main(["report", str(folder), "--watch", "0"]) == 2
-    assert "'0' is not a number of seconds above 0" in capsys.readouterr().err
+    code, _, error = printed(capsys, "report", folder, "--watch", 0)
+    assert code == 2 and "'0' is not a number of seconds above 0" in error

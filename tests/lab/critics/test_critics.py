@@ -9,29 +9,10 @@ from countdown_selfplay.contract.critique import recheck_prompt
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.games.critic_discernment import CriticDiscernment, outcome_of
-from countdown_selfplay.lab.critics import Reply
-from countdown_selfplay.lab.critics.error_detection import (
-    Solution,
-    detection_figures,
-    drawn_items,
-    eligible_solutions,
-    error_detection,
-    read_solutions,
-    write_solutions,
-)
-from countdown_selfplay.lab.critics.self_correction import (
-    correction_figures,
-    rechecks,
-    self_correction,
-    self_correction_rows,
-)
-from countdown_selfplay.lab.critics.win_rates import (
-    cell_figures,
-    iterations_of,
-    matrix_of,
-    named_iterations,
-    win_rates,
-)
+from countdown_selfplay.lab.critics import Reply, error_detection, self_correction, win_rates
+from countdown_selfplay.lab.critics.error_detection import Solution, detection_figures, drawn_items, eligible_solutions
+from countdown_selfplay.lab.critics.self_correction import self_correction_rows
+from countdown_selfplay.lab.critics.win_rates import cell_figures, iterations_of, matrix_of, named_iterations
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.worlds.math_qa import MathQA, Question
@@ -61,7 +42,7 @@ def test_every_prover_meets_all_critics():
     again (kept, so it stands 1/2) and one is wrong (misled 1/2). Stubborn: nothing corrected, everything resisted. The
     bad critics' misleading critique cannot be read, so no right answer is revised."""
     game = CriticDiscernment(revisions=2)
-    found = win_rates(["credulous", "stubborn"], ["good", "bad"], meeting, game, [PROBLEM])
+    found = win_rates.win_rates(["credulous", "stubborn"], ["good", "bad"], meeting, game, [PROBLEM])
     assert matrix_of(found, "corrected") == [[0.5, 0.5], [0.0, 0.0]]  # rows are provers
     assert matrix_of(found, "resisted") == [[0.0, None], [1.0, None]]
     assert matrix_of(found, "stands") == [[0.5, None], [1.0, None]]
@@ -77,16 +58,11 @@ def test_a_cells_intervals_are_over_problems_and_a_new_answer_beside_a_rejection
     found = cell_figures(outcomes)
     assert found["resisted"] == {"value": 0.5, "low": 0.0, "high": 1.0}
     assert found["corrected"]["value"] == 0.0 and found["corrected"]["high"] > 0.5  # one problem says little
+    for labels, misled in ((["misled"] * 3 + ["resisted"], 0.75), (["misled"] * 2 + ["kept", "unclear"], 0.5)):
+        assert cell_figures([("a", label) for label in labels])["misled"]["value"] == misled
     # The rejection leaves the first answer standing, whatever stands beside it.
     assert [outcome_of(True, right, 1) for right in (True, False)] == ["resisted", "resisted"]
     assert [outcome_of(False, right, 1) for right in (True, False)] == ["not_corrected", "not_corrected"]
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "reward"), [(["misled"] * 3 + ["resisted"], 0.75), (["misled"] * 2 + ["kept", "unclear"], 0.5)]
-)
-def test_exactly_three_of_four_misled_is_three_quarters(outcomes, reward):
-    assert cell_figures([("a", outcome) for outcome in outcomes])["misled"]["value"] == reward
 
 
 def model_in(folder):
@@ -106,9 +82,8 @@ def test_an_iterated_run_has_its_start_and_what_each_iteration_left(tmp_path):
     (run / "iterations.jsonl").write_text("".join(json.dumps(line) + "\n" for line in ended))
     model_in(run / "iteration-3" / "prover")  # the critics of this one are still being trained
     found = iterations_of(run)
-    assert [(one.name, dict(one.models)) for one in found] == [
-        ("start", start), ("1", {**start, **trained}), ("2", later),
-    ]  # fmt: skip
+    models = {"start": start, "1": {**start, **trained}, "2": later}
+    assert [(one.name, dict(one.models)) for one in found] == list(models.items())
     (run / "iterated.json").write_text('{"models": ')
     with pytest.raises(DataError, match=r"iterated\.json' does not hold a JSON object .*; the run folder is damaged"):
         iterations_of(run)
@@ -133,24 +108,23 @@ def test_a_folder_without_players_is_one_sentence(tmp_path):
         named_iterations([f"alone={tmp_path}"])
 
 
-TWO_PROBLEMS = [Problem((3, 5, 7), 22), Problem((2, 4, 5), 13)]
-RIGHTS, WRONGS = {22: "3 * 5 + 7", 13: "2 * 4 + 5"}, {22: "3 + 5 + 7", 13: "2 + 4 + 5"}
+TWO_PROBLEMS = [PROBLEM, Problem((2, 4, 5), 13)]
+RIGHTS, WRONGS = {22: RIGHT, 13: "2 * 4 + 5"}, {22: WRONG, 13: "2 + 4 + 5"}
 
 
-def policy(again, first=lambda target, i: RIGHTS[target] if i == 0 else WRONGS[target]):
-    """first: (target, number of the answer) -> text; again: (target, whether the first answer was right) -> reply."""
+def policy(again):
+    """The first answer is right, the others wrong; again: (target, whether the first one was right) -> reply."""
     seen = []
+
+    def of(row, n):
+        target = row["target"]
+        if row["prompt"].startswith("again"):
+            return [again(target, RIGHTS[target] in row["prompt"])]
+        return [Reply(RIGHTS[target] if i == 0 else WRONGS[target]) for i in range(n)]
 
     def replies(rows, n, seed, greedy):
         seen.append((len(rows), n, greedy))
-        found = []
-        for row in rows:
-            target = row["target"]
-            if row["prompt"].startswith("again"):
-                found.append([again(target, RIGHTS[target] in row["prompt"])])
-            else:
-                found.append([Reply(first(target, i)) for i in range(n)])
-        return found
+        return [of(row, n) for row in rows]
 
     replies.seen = seen
     return replies
@@ -165,25 +139,22 @@ def test_rates_are_of_the_answers_they_apply_to_and_training_rows_as_many_kept_a
         return Reply(WRONGS[target] if target == 22 else RIGHTS[target])
 
     one = policy(again)
-    found = self_correction(one, TINY, TWO_PROBLEMS, n=2)
+    found = self_correction.self_correction(one, TINY, TWO_PROBLEMS, n=2)
     assert one.seen == [(2, 2, False), (4, 1, True)]  # sampled first, then checked greedily (appendix C.3)
     values = {name: found[name]["value"] for name in ("before", "after", "right_to_wrong", "wrong_to_right")}
     assert values == dict.fromkeys(values, 0.5)
-    assert found["counts"] == {
-        "right_to_right": 1, "right_to_wrong": 1, "wrong_to_right": 1, "wrong_to_wrong": 1,
-    }  # fmt: skip
+    sides = ("right", "wrong")
+    assert found["counts"] == {f"{before}_to_{after}": 1 for before in sides for after in sides}
     assert found["change"] == {"difference": 0.0, "low": -0.5, "high": 0.5}
-    found = rechecks(policy(lambda target, was_right: Reply("right")), TINY, TWO_PROBLEMS, n=2)
-    assert [(one.was_right, one.is_right, one.says_right) for one in found] == [
-        (True, True, False), (False, False, False),
-    ] * 2  # fmt: skip
-    found = correction_figures([True, True], [True, False], ["a", "b"])
+    found = self_correction.rechecks(policy(lambda target, was_right: Reply("right")), TINY, TWO_PROBLEMS, n=2)
+    each = [(True, True, False), (False, False, False)]
+    assert [(one.was_right, one.is_right, one.says_right) for one in found] == each * 2
+    found = self_correction.correction_figures([True, True], [True, False], ["a", "b"])
     assert found["wrong_to_right"] is None and found["right_to_wrong"]["value"] == 0.5
     assert found["change"]["difference"] == -0.5
     # Of 4 answers the first is right: 2 problems give 2 kept and 2 corrected, for equal rows count once.
-    rows, counts = self_correction_rows(
-        policy(lambda target, was_right: Reply(RIGHTS[target])), TINY, TWO_PROBLEMS, samples=4, each=10
-    )
+    right = policy(lambda target, was_right: Reply(RIGHTS[target]))
+    rows, counts = self_correction_rows(right, TINY, TWO_PROBLEMS, samples=4, each=10)
     assert counts == {"kept": 2, "corrected": 2}
     assert sorted((row["label"], row["target"], row["prompt"], row["completion"]) for row in rows) == [
         ("corrected", 13, "again 2 4 5 = 13 : 2 + 4 + 5 :", "2 * 4 + 5"),
@@ -191,7 +162,6 @@ def test_rates_are_of_the_answers_they_apply_to_and_training_rows_as_many_kept_a
         ("kept", 13, "again 2 4 5 = 13 : 2 * 4 + 5 :", "2 * 4 + 5"),
         ("kept", 22, "again 3 5 7 = 22 : 3 * 5 + 7 :", "3 * 5 + 7"),
     ]
-    right = policy(lambda target, was_right: Reply(RIGHTS[target]))
     few, _ = self_correction_rows(right, TINY, TWO_PROBLEMS, samples=4, each=1)
     assert sorted(row["label"] for row in few) == ["corrected", "kept"]
 
@@ -217,7 +187,6 @@ def test_what_is_wrong_cut_or_says_nothing_is_not_trained_on(said):
         self_correction_rows(policy(lambda target, was_right: said), TINY, TWO_PROBLEMS[:1])
 
 
-OTHER = Problem((2, 4, 5), 13)
 ALSO_RIGHT, NEARLY = "7 + 3 * 5", "3 * 5 - 7"
 
 
@@ -243,7 +212,7 @@ def test_a_problem_is_eligible_if_more_than_half_of_its_solutions_are_right_with
 def solutions(right, wrong):
     steps = ("one", "two", "three")
     return [Solution(PROBLEM, f"right {i}", steps, True) for i in range(right)] + [
-        Solution(OTHER, f"wrong {i}", steps, False, first_wrong=2) for i in range(wrong)
+        Solution(TWO_PROBLEMS[1], f"wrong {i}", steps, False, first_wrong=2) for i in range(wrong)
     ]
 
 
@@ -286,9 +255,9 @@ def test_a_model_that_knows_the_solver_finds_every_wrong_step():
         assert rows[0]["prompt"] == "again 3 5 7 = 22 : 3 * 5 - 7 : 3 * 5 - 7 :"
         return [[Reply(RIGHT if item.wrong else "right")] for item in items]
 
-    found = error_detection(knowing, TINY, items)
+    found = error_detection.error_detection(knowing, TINY, items)
     assert found["judged"] == [True, False] and found["accuracy"]["value"] == found["f1"]["value"] == 1.0
-    unclear = error_detection(script(["right right"]), TINY, items)
+    unclear = error_detection.error_detection(script(["right right"]), TINY, items)
     assert unclear["judged"] == [None, None] and unclear["accuracy"]["value"] == 0.0
 
 
@@ -300,7 +269,7 @@ def test_solutions_in_words_are_labelled_in_a_file(tmp_path):
     assert steps == ("First 2 + 3 = 5.", "Then 5 * 4 = 20.", "So \\boxed{20}.")
     path = tmp_path / "steps.jsonl"
     right = Solution(question, "So \\boxed{14}.", ("So \\boxed{14}.",), True)
-    write_solutions(path, [Solution(question, text, steps, False), right], domain)
+    error_detection.write_solutions(path, [Solution(question, text, steps, False), right], domain)
     row, other = [json.loads(line) for line in path.read_text().splitlines()]
     assert row["first_wrong"] is None and "annotate" not in other
     assert row["annotate"][0]["content"] == (
@@ -309,9 +278,9 @@ def test_solutions_in_words_are_labelled_in_a_file(tmp_path):
         "the format: Step \\boxed{X}"
     )
     with pytest.raises(DataError, match=r"0 wrong ones with a known first wrong step \(1 without\)"):
-        drawn_items(read_solutions(path, domain))
+        drawn_items(error_detection.read_solutions(path, domain))
     path.write_text(json.dumps({**row, "first_wrong": 1}) + "\n" + json.dumps(other) + "\n")
-    items = drawn_items(read_solutions(path, domain))
+    items = drawn_items(error_detection.read_solutions(path, domain))
     assert [(item.step, item.wrong) for item in items] == [("First 2 + 3 = 5.", True), ("So \\boxed{14}.", False)]
     asked = domain.critique.step_row(question, text, items[0].step)["prompt"][0]["content"]
     assert f"[Solution]\n```\n{text}\n```\n[Step]\n```\nFirst 2 + 3 = 5.\n```" in asked

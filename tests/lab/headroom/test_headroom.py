@@ -4,6 +4,7 @@
 from itertools import product
 from math import comb
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,16 +12,9 @@ import pytest
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.lab.headroom import gates
 from countdown_selfplay.lab.headroom import runs as module
-from countdown_selfplay.lab.headroom.gates import (
-    frontier,
-    frontier_rung,
-    head_room,
-    mixed_chance,
-    support,
-    transfer,
-    verdict,
-)
+from countdown_selfplay.lab.headroom.gates import frontier, frontier_rung, head_room, support, transfer, verdict
 from countdown_selfplay.lab.headroom.measure import candidates, gain, search
 from countdown_selfplay.lab.headroom.runs import Measured, Runs, Stop
 
@@ -33,13 +27,13 @@ def test_support_wants_the_lowest_rung_solved_and_the_highest_never_and_counts_m
     assert support({3: [1, 0, 0, 0], 5: [0, 0]}, 4, lowest_needs=0.25).open
     assert not support({3: [4, 4], 5: [0, 1]}, 4).open  # the highest is solved once
     # Two of four answers: with one right 3 of the 6 pairs hold it, with two right 4 of 6, with three 3 of 6.
-    assert mixed_chance(4, 2) == pytest.approx([0, 1 / 2, 2 / 3, 1 / 2, 0])
+    assert gates.mixed_chance(4, 2) == pytest.approx([0, 1 / 2, 2 / 3, 1 / 2, 0])
 
 
 def test_a_frontier_is_thin_and_moves_not_by_chance_alone():
     # Four rungs of eight problems; n = 4, groups of 2. Before: 1/2 on rung 3 alone, a share of 1/8. After: 1/2 on 4.
-    before, after = ({rung: [c] * 8 for rung, c in zip((3, 4, 5, 6), own, strict=True)} for own in ("1000", "4100"))
-    before, after = ({rung: [int(c) for c in own] for rung, own in one.items()} for one in (before, after))
+    before = {3: [1] * 8, 4: [0] * 8, 5: [0] * 8, 6: [0] * 8}
+    after = {**before, 3: [4] * 8, 4: [1] * 8}
     gate = frontier(before, after, 4, 2)
     assert gate.open and gate.figures["share"] == [1 / 8, 1 / 8] and gate.figures["moved"] == 1.0
     assert not frontier(before, before, 4, 2).open  # it does not move
@@ -93,28 +87,22 @@ def test_transfer_is_banded_where_the_next_rung_rises_and_the_third_does_not(nea
 def test_head_room_is_the_lead_over_the_best_control_above_the_lowest_rung():
     # pass@1 over rungs 4 and 5: oracle (1 + 1/2) / 2 = .75, uniform (1/2 + 0) / 2 = .25, frozen 0. Rung 3 is not read,
     # and rung 6, where no arm has a right answer, is in no mean.
-    arms = {
-        "oracle": {3: [0] * 8, 4: [4] * 8, 5: [2] * 8, 6: [0] * 8},
-        "uniform": {3: [4] * 8, 4: [2] * 8, 5: [0] * 8, 6: [0] * 8},
-        "frozen": {3: [4] * 8, 4: [0] * 8, 5: [0] * 8, 6: [0] * 8},
-    }
+    counts = {"oracle": (0, 4, 2, 0), "uniform": (4, 2, 0, 0), "frozen": (4, 0, 0, 0)}
+    arms = {arm: {rung: [c] * 8 for rung, c in zip((3, 4, 5, 6), own, strict=True)} for arm, own in counts.items()}
     gate = head_room(arms, ["uniform", "frozen"], "oracle", 4, 1)
     assert gate.open and gate.figures["best_control"] == "uniform" and gate.figures["ahead"][0] == 0.5
     assert gate.figures["rungs"] == [4, 5]
     assert gate.figures["mean_pass_at"]["oracle"] == {"1": 0.75}
-    assert not head_room(
-        {**arms, "frozen": arms["oracle"]}, ["uniform", "frozen"], "oracle", 4, 1
-    ).open  # a control ties
+    tied = {**arms, "frozen": arms["oracle"]}
+    assert not head_room(tied, ["uniform", "frozen"], "oracle", 4, 1).open
     assert head_room(arms, ["uniform"], "oracle", 4, 1, margin=0.9).word == "shut"
 
 
 def test_the_verdict_names_what_is_shut_or_undecided():
     open_ = support({3: [4], 5: [0]}, 4)
     shut = support({3: [0], 5: [0]}, 4)
-    assert verdict([open_, shut]) == (
-        "A curriculum can hardly pay in this setting: gate 1 (zero support at the top, known atoms at the bottom) is "
-        "shut."
-    )
+    said = "in this setting: gate 1 (zero support at the top, known atoms at the bottom) is shut."
+    assert verdict([open_, shut]) == f"A curriculum can hardly pay {said}"
     assert "can pay" in verdict([open_] * 4)
     assert verdict([open_]).endswith("all gates that were measured (1) are open.")
     # On rung 4 one of eight problems has all answers right instead of none, the others none: +1/8, and a resample
@@ -212,11 +200,7 @@ def test_no_held_out_problem_is_a_tuning_problem_and_a_rung_without_any_is_refus
 
 @pytest.mark.parametrize("save", [True, False])
 def test_a_run_stops_at_its_step_with_a_checkpoint_only_where_it_goes_on(save):
-    class Seen:
-        global_step, should_training_stop, should_save = 3, False, False
-
-    Stop(4, save).on_step_end(None, Seen, Seen)
-    assert not Seen.should_training_stop and not Seen.should_save
-    Seen.global_step = 4
-    Stop(4, save).on_step_end(None, Seen, Seen)
-    assert Seen.should_training_stop and Seen.should_save is save
+    for step in (3, 4):
+        seen = SimpleNamespace(global_step=step, should_training_stop=False, should_save=False)
+        Stop(4, save).on_step_end(None, seen, seen)
+        assert (seen.should_training_stop, seen.should_save) == (step == 4, save and step == 4)
