@@ -67,7 +67,9 @@ RESUMED_BY = "_load_from_checkpoint"
 
 def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:
     """Prepare a frozen model for inference under the engine `sharded_by` (deepspeed or fsdp) and return it."""
-    return getattr(importlib.import_module("trl.models"), f"prepare_{sharded_by}")(model, accelerator)
+    from trl.models import prepare_deepspeed, prepare_fsdp
+
+    return {"deepspeed": prepare_deepspeed, "fsdp": prepare_fsdp}[sharded_by](model, accelerator)
 
 
 def whole_for_generation(wrapped: Any, accelerator: Any, gather: bool) -> Any:

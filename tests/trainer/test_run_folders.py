@@ -15,7 +15,7 @@ from countdown_selfplay.data.run_files import GOING_BACK, ROLES_FILE, set_run_as
 from countdown_selfplay.errors import CheckpointError, DataError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.callbacks.round_end import Terminated
-from countdown_selfplay.training.callbacks.run_folder import describe_run
+from countdown_selfplay.training.callbacks.run_folder import _before, describe_run
 from countdown_selfplay.training.checkpoints import (
     FORMAT,
     checkpoints,
@@ -179,12 +179,18 @@ def test_a_resume_leaves_the_command_of_the_start_and_is_listed_with_its_own(tmp
 # Files of a run folder that something else damaged: one sentence, or what is not needed is passed over.
 
 
+def test_a_damaged_run_json_keeps_no_checkpoint_from_being_resumed_and_is_not_lost(copied, caplog):
+    (copied / "run.json").write_text('{"resumes": [')
+    make_trainer(copied, max_steps=2, **EVERY).train(resume_from_checkpoint=str(copied / "checkpoint-1"))
+    assert (copied / "run.json.damaged").read_text() == '{"resumes": ['
+    assert len(json.loads((copied / "run.json").read_text())["resumes"]) == 1
+    assert "run.json' does not hold a JSON object" in caplog.text and "kept as run.json.damaged" in caplog.text
+
+
 @pytest.mark.parametrize("text", ["", "[1]", '{"resumes": 3}', "{}"])
-def test_a_damaged_run_json_is_one_sentence_at_a_resume(tmp_path, text):
+def test_a_run_json_of_any_other_shape_is_damaged_too(tmp_path, text):
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(DataError, match=r"run\.json' does not hold .*move it away: the resume writes a new one"):
-        describe_run(make_config(tmp_path), CountdownDomain.tiny(), [], tmp_path / "checkpoint-1", 1)
-    assert (tmp_path / "run.json").read_text() == text
+    assert _before(tmp_path / "run.json") == {} and (tmp_path / "run.json.damaged").read_text() == text
 
 
 # complete.json, without which the checkpoint before is taken

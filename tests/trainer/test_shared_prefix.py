@@ -177,9 +177,9 @@ def rows_of(prompts, answers):
     return Rows(np.array(ids), np.array(mask), before)
 
 
-def test_the_layout_of_a_pack_is_prompt_and_answers_end_to_end():
+def test_the_layout_of_a_pack_is_prompt_and_answers_end_to_end_and_rows_with_holes_are_not_regular():
     rows = rows_of([[7, 8], [7, 8], [9]], [[11], [12, 13], [14]])
-    assert rows.groups() == [[0, 1], [2]]
+    assert rows.regular() and rows.groups() == [[0, 1], [2]]
     packs = packed(rows, [[[0, 1]], [[2]]])
     assert packs.ids_NL.tolist() == [[7, 8, 11, 12, 13], [9, 14, 0, 0, 0]]
     assert packs.positions_NL.tolist() == [[0, 1, 2, 2, 3], [1, 2, 0, 0, 0]]  # columns of the rows, which are 4 wide
@@ -201,6 +201,11 @@ def test_the_layout_of_a_pack_is_prompt_and_answers_end_to_end():
         [1, 0, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0, 0],
         [1, 0, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 1, 0], [1, 0, 0, 0, 1, 1, 1],
     ]  # fmt: skip
+    rows = rows_of([[7, 8], [7, 8]], [[11, 12, 13], [12]])
+    for row, column in ((0, 3), (0, 1), (1, 1)):  # inside an answer; the last token of a prompt
+        mask = rows.mask_BC.copy()
+        mask[row, column] = 0
+        assert not Rows(rows.ids_BC, mask, 2).regular()
 
 
 def test_packs_are_as_large_as_costs_least_and_runs_go_into_the_first_one_with_room():

@@ -192,8 +192,9 @@ def check_generation(config: JointSelfPlayConfig) -> None:
     """Raise ConfigError for a setting that the backend ignores; warn of sampling settings that bias the gradient."""
     defaults = {f.name: f.default for f in dataclasses.fields(config)}
     url, backend = "vllm_server_base_url", config.generation_backend
-    given = [(name, getattr(config, name), reader) for reader, names in _READ_BY.items() for name in names]
-    given = [(name, value, reader) for name, value, reader in given if value != defaults[name]]
+    given: list[tuple[str, Any, str]] = []
+    for reader, names in _READ_BY.items():
+        given += [(name, value, reader) for name in names if (value := getattr(config, name)) != defaults[name]]
     for kind in config.configured_kinds:
         if (value := config.given(kind, url)) is not None:
             given.append((config.field_of(kind, url), value, "vllm_server"))

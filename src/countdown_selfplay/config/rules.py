@@ -61,10 +61,12 @@ def before_trl(config: JointSelfPlayConfig) -> None:
         )
     outlast_servers(config)
     defaults = {f.name: f.default for f in dataclasses.fields(config)}
-    for table, reader in ((_UNREAD, "'s losses"), (_DERIVED, ", which samples in turns for each role")):
-        for name, instead in table.items():
-            if (value := getattr(config, name)) != defaults[name]:
-                raise ConfigError(f"`{name}` ({value}) is not read by the joint trainer{reader}; use {instead}.")
+    for name, instead in _UNREAD.items():
+        if (value := getattr(config, name)) != defaults[name]:
+            raise ConfigError(f"`{name}` ({value}) is not read by the joint trainer's losses; use {instead}.")
+    for name, instead in _DERIVED.items():
+        if (value := getattr(config, name)) != defaults[name]:
+            raise ConfigError(f"`{name}` ({value}) is not read: the trainer samples in turns; use {instead}.")
 
 
 def after_trl(config: JointSelfPlayConfig) -> None:
@@ -160,6 +162,8 @@ def _check_trainer_fields(config: JointSelfPlayConfig) -> None:
         )
     given = config.model_init_kwargs
     model: Any = json.loads(given) if isinstance(given, str) else given or {}
+    if not isinstance(model, dict):
+        raise ConfigError(f"`model_init_kwargs` ({given!r}) must be a mapping, such as {{'dtype': 'bfloat16'}}.")
     if any(str(model.get(name)).removeprefix("torch.") in ("float16", "half") for name in ("dtype", "torch_dtype")):
         raise ConfigError(
             "`dtype` (float16) is not supported: small gradients and steps round to 0 in it, and answers fall apart "
@@ -188,16 +192,6 @@ def _check_trainer_fields(config: JointSelfPlayConfig) -> None:
         raise ConfigError(
             "`save_only_model` (True) leaves the guard no state to restore; set guard=False or save_only_model=False."
         )
-    if config.push_to_hub:
-        raise ConfigError(
-            "`push_to_hub` (True) is not supported: a checkpoint holds several policies; after training upload the "
-            "roles with `trainer.push_to_hub()` or `countdown-selfplay push <output_dir>`."
-        )
-    if config.enable_jit_checkpoint:
-        raise ConfigError(
-            "`enable_jit_checkpoint` (True) would save in the middle of a round, which cannot be resumed exactly; "
-            "leave it unset: SIGTERM ends a run with a checkpoint at the end of its round anyway."
-        )
 
 
 def refuse_unsupported(config: JointSelfPlayConfig, engine: str) -> None:
@@ -219,6 +213,16 @@ def refusal(config: JointSelfPlayConfig, engine: str, reward: Any) -> str:
 
 
 def _check_engine(config: JointSelfPlayConfig, engine: str) -> None:
+    if config.push_to_hub:
+        raise ConfigError(
+            "`push_to_hub` (True) is not supported: a checkpoint holds several policies; after training upload the "
+            "roles with `trainer.push_to_hub()` or `countdown-selfplay push <output_dir>`."
+        )
+    if config.enable_jit_checkpoint:
+        raise ConfigError(
+            "`enable_jit_checkpoint` (True) would save in the middle of a round, which cannot be resumed exactly; "
+            "leave it unset: SIGTERM ends a run with a checkpoint at the end of its round anyway."
+        )
     if engine == "ddp":
         return
     if config.load_best_model_at_end:

@@ -27,7 +27,7 @@ _LOGS = ("metrics", "samples", "rollbacks")
 _OF_A_RUN = (
     *(f"{name}{kind}.jsonl" for name in _LOGS for kind in ("", ".discarded")),
     *("run.json", "evaluation.json", "control.json", "first_solved.json", "targets.json", "report.html", "plots"),
-    *("control", GOING_BACK),
+    *("control", "run.json.damaged", GOING_BACK),
 )
 
 

@@ -97,9 +97,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.fill in ("truncate", "keep_all") and self.truncate_multiple is None:
-            raise ConfigError(f"`fill` ({self.fill}) needs `truncate_multiple`; Allen and Ståblein use 8.")
+            raise ConfigError(
+                f"`fill` ({self.fill}) needs `truncate_multiple`, which divides the round; Allen and Ståblein use 8."
+            )
         low, high = self.frontier_low, self.frontier_high
         if low is not None and high is not None and low > high:
             raise ConfigError(f"`frontier_low` ({low}) and `frontier_high` ({high}) must satisfy low <= high.")
         if self.prover_trains_on == "frontier" and low is None and high is None:
-            raise ConfigError("`prover_trains_on` (frontier) needs `frontier_low` or `frontier_high`.")
+            raise ConfigError(
+                "`prover_trains_on` (frontier) needs `frontier_low` or `frontier_high`, such as 0.1 and 0.7."
+            )

@@ -145,12 +145,18 @@ class Server(VLLMSampler):
         if self.adapters:
             adapter_rank(policies)
         else:
-            if device != "cuda" or engine.shards_weights:
-                why = f"cuts them up ({engine.name})" if device == "cuda" else f"is on {device}"
+            sends = (
+                f"`generation_backend` (vllm_server) with policy_sharing='{args.policy_sharing}' sends whole weights"
+            )
+            if device != "cuda":
                 raise ConfigError(
-                    f"`generation_backend` (vllm_server) with policy_sharing='{args.policy_sharing}' sends whole "
-                    f"weights from a CUDA device, and this run {why}; use policy_sharing='lora', "
-                    "generation_backend=vllm, or launch on GPUs with ddp or zero2."
+                    f"{sends} over NCCL, which needs a CUDA device, and this run is on {device}; use "
+                    "policy_sharing='lora', or generation_backend=vllm."
+                )
+            if engine.shards_weights:
+                raise ConfigError(
+                    f"{sends} from the main process, and {engine.name} shards them; use policy_sharing='lora', "
+                    "generation_backend=vllm, or launch with ddp or zero2."
                 )
             require_vllm(args)  # whole weights go by TRL's client, which needs it here too
             for url in self.urls.values():

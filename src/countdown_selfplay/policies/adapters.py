@@ -98,17 +98,15 @@ def merged(model: Any) -> Any:
     """Return `model` with the adapters of PEFT's wrapper or of Transformers merged into it. Raises ConfigError for an
     adapter that cannot be merged (soft prompts)."""
     if isinstance(model, PeftModel):
+        kind = model.peft_type.value if isinstance(model.peft_type, PeftType) else str(model.peft_type)
+        cannot = f"An adapter of the kind {kind} cannot be merged into its base, and a run starts from whole weights"
+        if not isinstance(model.base_model, BaseTuner):  # soft prompts
+            raise ConfigError(f"{cannot}; pass the base, or an adapter that changes weights, such as LoRA.")
+        _untie(model.get_base_model())
         try:
-            if not isinstance(model.base_model, BaseTuner):
-                raise ValueError("soft prompts are not weights")
-            _untie(model.get_base_model())
             model = model.merge_and_unload()
         except (NotImplementedError, ValueError) as error:
-            kind = model.peft_type.value if isinstance(model.peft_type, PeftType) else str(model.peft_type)
-            raise ConfigError(
-                f"An adapter of the kind {kind} cannot be merged into its base ({error}), and a run starts from whole "
-                "weights; pass the base, or an adapter that changes weights, such as LoRA."
-            ) from error
+            raise ConfigError(f"{cannot} ({error}); pass the base, or another adapter, such as LoRA.") from error
     elif getattr(model, "_hf_peft_config_loaded", False):
         _untie(model)
         for name, part in list(model.named_modules()):

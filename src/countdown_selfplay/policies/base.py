@@ -156,12 +156,14 @@ def part_of(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 @contextmanager
 def evaluating(model: Any) -> Iterator[None]:
     """Set evaluation mode inside the block, and restore each submodule's mode after it (a frozen one may differ)."""
-    modules = list(model.modules()) if hasattr(model, "modules") else [model]
-    modes = [module.training for module in modules]
+    modules = list(model.modules()) if hasattr(model, "modules") else []
+    modes, whole = [module.training for module in modules], getattr(model, "training", False)
     model.eval()
     try:
         yield
     finally:
+        if not modules:  # a wrapper
+            model.train(whole)
         for module, mode in zip(modules, modes, strict=True):
             module.training = mode
 

@@ -231,9 +231,9 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], show: bool = True, ove
         shapes = "the weights have other shapes than its config.json says"
         raise DataError(f"The model '{path}' cannot be loaded: {shapes}.") from error
     except (OSError, ValueError, TypeError, ImportError, SafetensorError) as error:
-        what = "a model whose file of weights is damaged"
-        if not isinstance(error, SafetensorError):
-            what = _described(path, "with a model")
+        what = _described(path, "whose model does not load")
+        if isinstance(error, SafetensorError):
+            what = "a model whose file of weights is damaged"
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(f"The model '{path}' cannot be loaded: it is {what} ({first})") from error
 

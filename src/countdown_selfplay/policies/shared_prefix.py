@@ -62,6 +62,12 @@ class Rows:
         """Number of tokens of each prompt."""
         return np.asarray(self.mask_BC[:, : self.prompt].sum(1))
 
+    def regular(self) -> bool:
+        """Return whether padding is only left of the prompts and right of the answers."""
+        before, behind = self.mask_BC[:, : self.prompt], self.mask_BC[:, self.prompt :]
+        ordered = (before[:, 1:] >= before[:, :-1]).all() and (behind[:, 1:] <= behind[:, :-1]).all()
+        return bool(ordered and before[self.answers_B > 0, -1].all())
+
     def groups(self) -> list[list[int]]:
         """Return the indices of rows with an answer, grouped by prompt and owner."""
         key_BP = np.ascontiguousarray(((self.ids_BC + 1) * self.mask_BC)[:, : self.prompt])
@@ -251,7 +257,7 @@ class SharedPrefix:
             shift_B = (mask[:, :first] == 0).sum(1).cpu().numpy()
         start = common_start(ids[:, :first], (mask[:, :first] != 0).long())
         rows = Rows(ids.cpu().numpy(), (mask != 0).long().cpu().numpy(), first, owner_B, shift_B, start)
-        if first == 0:
+        if first == 0 or not rows.regular():
             return None
         plan, cost = arranged(rows, self.keys)
         if not plan or not (self.always or cost <= GAIN):

@@ -107,7 +107,7 @@ def _unpacked(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 
 
 COMPLETE = "complete.json"
-FORMAT = 2
+FORMAT = 3
 """Version of a checkpoint's contents; others cannot be read."""
 CONJECTURER_HEALTHY = "conjecturer_healthy"
 """Key in COMPLETE, under guard_scope=conjecturer: whether the conjecturer was healthy."""

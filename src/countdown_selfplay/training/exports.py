@@ -89,9 +89,10 @@ class Exports:
         missing = {folder / base: name for name, base in beside.items() if base and folder / base not in self._bases}
         state = full_state() if missing else None
         self._bases.update(missing)
-        for whole, name in missing.items() if self.processes.main else ():
-            with _renamed(whole) as staged:
-                policies.export_base(name, staged, whole, state)
+        if self.processes.main:
+            for whole, name in missing.items():
+                with _renamed(whole) as staged:
+                    policies.export_base(name, staged, whole, state)
 
     def _write(self, name: str, target: Path, run: Path, state: Mapping[str, Any] | None) -> Path:
         """Write one set of weights to `target`. `run`: folder that holds bases without a path or hub id."""
@@ -259,11 +260,12 @@ def example_prompt(domain: Any, kind: str) -> Any:
 
 def exported_roles(run: Path) -> list[Path]:
     """Return the folders of a run's trained roles; in an iterated run the folder of each role's last iteration."""
-    folders = [path.parent for path in sorted(run.glob(f"*/{ROLES_FILE}")) if holds_model(path.parent)]
+    if folders := [path.parent for path in sorted(run.glob(f"*/{ROLES_FILE}")) if holds_model(path.parent)]:
+        return folders
     last: dict[str, Path] = {}
     for _, iteration in numbered_folders(run, "iteration"):
         last |= {path.name: path for path in iteration.iterdir() if holds_model(path)}
-    return folders or [last[role] for role in sorted(last)]
+    return [last[role] for role in sorted(last)]
 
 
 def role_card(

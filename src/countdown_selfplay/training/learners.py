@@ -225,7 +225,9 @@ def learners_of(
     most_moves = int(domain.most_moves) if in_moves(domain) else 0
     if args.per_device_train_batch_size < most_moves:
         size = f"`per_device_train_batch_size` ({args.per_device_train_batch_size})"
-        raise ConfigError(f"{size} must hold the moves of an episode: raise it to at least {most_moves}.")
+        raise ConfigError(
+            f"{size} must hold the moves of an episode, all in one micro-batch: raise it to at least {most_moves}."
+        )
     learners = {}
     for role, objective in objectives.items():
         replay = None if objective.replay is None else ReplayQueue(objective.replay, roles[role])

@@ -63,8 +63,10 @@ def check_scored_twice(policies: PolicySet, roles: Iterable[str], reward: object
     for role in roles:
         parts = dict(getattr(policies.module, "policies", {}))  # under LoRA all share one module
         if drops(parts.get(inner_name(policies.weights_of[role]), policies.module)):
-            rule = f"is the difference of two passes of the {role}, whose model has dropout: it would be noise"
-            raise ConfigError(f"`conjecturer_reward` learning_progress {rule}; set its dropout to 0.")
+            raise ConfigError(
+                f"`conjecturer_reward` learning_progress is the difference of two passes of the {role}, whose model "
+                "has dropout: it would be noise; set its dropout (such as lora_dropout) to 0, or set another reward."
+            )
 
 
 def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
@@ -79,10 +81,10 @@ def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
             if id(weights) not in trained:
                 continue
             if "betas" not in group or (state and not {"exp_avg", "exp_avg_sq"} <= state.keys()):
-                lacks = (
-                    f"The conjecturer's reward follows Adam's moments, which {type(optimizer).__name__} does not keep"
+                raise GameError(
+                    f"The conjecturer's reward follows Adam's moments, which {type(optimizer).__name__} does not "
+                    "keep; pass torch.optim.AdamW, or set `optim` to adamw_torch or adamw_torch_fused."
                 )
-                raise GameError(f"{lacks}; pass torch.optim.AdamW, or set `optim` to adamw_torch(_fused).")
             if state:
                 (first, second), step = group["betas"], float(state["step"])
                 mean = state["exp_avg"] / (1 - first**step)

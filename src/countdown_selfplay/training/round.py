@@ -235,7 +235,7 @@ def credit(
         return Turn(rollout, torch.zeros(count), rewards_B, group=group)
     if group < objective.needs_samples:
         raise ConfigError(
-            f"{split}, and its objective ({type(objective).__name__}) needs at least {objective.needs_samples}; "
+            f"{split}, and the role's objective ({type(objective).__name__}) needs {objective.needs_samples} or more; "
             "sample more per row, pass credit(..., group=...), or use reinforce or rest, which have no baseline."
         )
     rewards_PG = charged_B.reshape(-1, group)

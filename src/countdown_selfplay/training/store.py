@@ -112,7 +112,6 @@ class Store:
         self.exports.write_proposer_files(folder)
         manifest = {
             "step": step,
-            "counts": "rounds",
             "format": checkpoints.FORMAT,
             "attempt": parts["frame"].attempt,
             "healthy": parts["guard"].healthy,

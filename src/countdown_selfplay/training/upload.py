@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 import shutil
-import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -145,8 +144,9 @@ def place_adapter(role: Path, target: Path, base: str) -> str:
     source, _ = base_of(role / _ADAPTER[0])
     if base:
         name_base(target, base)
-    if base or is_hub_id(source):
-        return base or source
+        return base
+    if is_hub_id(source):
+        return source
     hub_id = embedded_name(source) or source
     print(f"'{hub_id}' is not on the hub: {target.name} goes up as whole weights; --base_model names a base that is.")
     model = load_pretrained(str(role), {"dtype": "auto"}, show=False)
@@ -179,7 +179,8 @@ def hub_errors(kept: str = "") -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, OSError) and not type(error).__module__.startswith(_CLIENTS):
             raise
-        text = textwrap.shorten(str(error) or type(error).__name__, 200, placeholder=" ...")
+        text = " ".join(str(error).split()) or type(error).__name__
+        text = text if len(text) <= 200 else text[:200].rpartition(". ")[0] or text[:200].rpartition(" ")[0]
         raise ConfigError(f"The hub refused or was out of reach: {text}{kept}.") from None
 
 

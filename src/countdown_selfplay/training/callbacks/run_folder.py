@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import logging
 import math
 import platform
 import re
@@ -29,6 +30,8 @@ from ...statistics.solved import CumulativeSolveRate
 from ..exports import Exports
 from ..metrics_buffer import HISTOGRAM, MetricsBuffer
 
+logger = logging.getLogger(__name__)
+
 _PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets")
 
 
@@ -46,7 +49,7 @@ def describe_run(
     `changed` settings (name -> [before, now]) to `resumes`. `config` holds the current settings."""
     path, before = Path(args.output_dir) / "run.json", dict[str, Any]()
     if resumed is not None and path.exists():
-        before = json_file(path, "move it away: the resume writes a new one", resumes=list)
+        before = _before(path)
     kept = {name: before[name] for name in ("started", "command") if name in before}
     resumes = before.get("resumes", [])
     if resumed is not None:
@@ -59,6 +62,17 @@ def describe_run(
     counts = {name: Counter(str(own[name]) for own in axes if own.get(name) is not None) for name in names}
     more = kept | {"counts": "rounds", "metrics": declared, "resumes": resumes, "held_out": counts}
     write_description(args, spread(args.to_dict()), domain, **more)
+
+
+def _before(path: Path) -> dict[str, Any]:
+    """Return the contents of run.json; a damaged file is renamed with a warning, and {} is returned."""
+    try:
+        return json_file(path, resumes=list)
+    except DataError as error:
+        kept = path.with_name(f"{path.name}.damaged")
+        path.replace(kept)
+        logger.warning("%s It is kept as %s, and a new one begins with this resume.", error, kept.name)
+        return {}
 
 
 def write_description(args: Any, config: dict[str, Any], domain: Any, **more: Any) -> None:
@@ -208,7 +222,8 @@ class BeforeAfter(TrainerCallback):
 
     def start(self) -> None:
         """Discard earlier evaluations, but at the first run keep the one before training."""
-        self.before = {} if self.begun else self.before
+        if self.begun:
+            self.before = {}
         self.after = {}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -223,13 +238,17 @@ class BeforeAfter(TrainerCallback):
         problems, or with another number of answers, is not paired with the first one."""
         if not state.is_world_process_zero:
             return
-        path, candidates = Path(args.output_dir) / "evaluation.json", [self.before]
+        folder = Path(args.output_dir)
+        written: dict[str, Any] = {}
         if state.global_step:
             with suppress(DataError):  # absent or damaged
-                candidates.insert(0, json_file(path, before=dict)["before"])
-        now = self.after.get("prover", {})
-        for before in filter(None, candidates):
-            then = before.get("prover", {})
-            if not now or all(then.get(name) == now[name] for name in ("keys", "n")):
-                write_evaluation(path.parent, before, self.after)
-                return
+                written = json_file(folder / "evaluation.json", before=dict)["before"]
+        before = next((one for one in (written, self.before) if one and _pairs(one, self.after)), None)
+        if before is not None:
+            write_evaluation(folder, before, self.after)
+
+
+def _pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Return whether `after` is empty or has the problems and the number of answers of `before`."""
+    then, now = before.get("prover", {}), after.get("prover", {})
+    return not now or all(then.get(name) == now[name] for name in ("keys", "n"))
