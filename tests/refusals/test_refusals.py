@@ -1,4 +1,4 @@
-# Tests: config/rules.py, config/inherited.py, config/role_rules.py, config/part_rules.py, registry.py
+# Tests: config/rules.py, config/settled.py, config/role_rules.py, config/part_rules.py, registry.py
 """Whatever cannot be meant is refused in one sentence that names the field and the value: a table."""
 
 import pytest

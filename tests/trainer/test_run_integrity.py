@@ -271,7 +271,7 @@ def test_flipped_bytes_of_the_same_size_are_found(build, copied):
 def test_a_checkpoint_of_another_version_is_refused_in_one_sentence(copied, build):
     folder = copied / "checkpoint-2"
     manifest = manifest_of(folder)
-    assert manifest.pop("format") == 2
+    assert manifest.pop("format") == 3
     (folder / "complete.json").write_text(json.dumps(manifest))
     with pytest.raises(CheckpointError, match="another version of countdown-selfplay wrote it"):
         build(max_steps=3, **EVERY).train(resume_from_checkpoint=str(folder))

@@ -17,7 +17,6 @@ from ..options import check_options, hints_of, json_object, option, typed
 from ..registry import nearest
 from . import rules
 from .fields import CountdownArguments, CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields
-from .inherited import Settled, check_numbers
 from .recipes import COUNTDOWN, GAME, check_names, recipe_fields
 from .roles import (
     FIELDS,
@@ -32,6 +31,7 @@ from .roles import (
     typed_setting,
     usual,
 )
+from .settled import Settled, check_numbers
 
 
 @dataclass(repr=False)  # TrainingArguments' own repr hides tokens; the generated one would print hub_token

@@ -11,9 +11,9 @@ from ..errors import ConfigError
 from ..options import check_options
 from ..rewards.learning_progress import needs_progress
 from .changes import check_allowed
-from .inherited import check_reporters, check_run, check_schedule
 from .part_rules import check_domain, check_parts, outlast_servers
 from .role_rules import check_guard_scope, check_kinds, check_players, check_settings, check_sharing
+from .settled import check_reporters, check_run, check_schedule
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig

@@ -6,8 +6,8 @@ from typing import Any, Literal
 from trl import DPOConfig, SFTConfig
 
 from ..config.fields import CountdownFields
-from ..config.inherited import Settled, check_numbers, check_reporters
 from ..config.script import EvaluationArguments
+from ..config.settled import Settled, check_numbers, check_reporters
 from ..distributed.choose import choose_engine
 from ..domains import domain_from
 from ..errors import ConfigError

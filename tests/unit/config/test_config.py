@@ -1,4 +1,4 @@
-# Tests: config/rules.py, config/inherited.py, config/fields.py, config/joint.py, config/part_rules.py
+# Tests: config/rules.py, config/settled.py, config/fields.py, config/joint.py, config/part_rules.py
 """Every cross-field rule: the message names field, value, rule and cure, before any model is loaded."""
 
 import copy
@@ -13,9 +13,9 @@ from transformers.utils.logging import warning_once
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.config.fields import EvaluationFields
-from countdown_selfplay.config.inherited import check_output
 from countdown_selfplay.config.role_rules import check_tokens
 from countdown_selfplay.config.script import EvaluationArguments
+from countdown_selfplay.config.settled import check_output
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation.setting import PRESETS, TRAINING, preset
 

@@ -13,8 +13,8 @@ from trl import ModelConfig
 from ...cli.launch import planned
 from ...cli.options import parse_options
 from ...config.fields import CountdownFields
-from ...config.inherited import check_output
 from ...config.script import EvaluationArguments, check_starts
+from ...config.settled import check_output
 from ...contract.metric import as_json, for_players
 from ...data.files import checked_problems, held_out_problems, load_problem_rows
 from ...distributed.processes import ALONE, Processes

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from ...cli.options import parse_options
-from ...config.inherited import check_run
+from ...config.settled import check_run
 from ...data.files import held_out_problems, load_problem_rows
 from ..configs import IPOArguments, IPOSettings
 from ..filters import Kept, PreferencePair, ScoredSample, make_preference_pairs

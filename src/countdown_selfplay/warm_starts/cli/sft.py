@@ -6,8 +6,8 @@ from copy import copy
 from typing import Any
 
 from ...cli.options import parse_options
-from ...config.inherited import check_run
 from ...config.script import check_starts
+from ...config.settled import check_run
 from ...contract.domain import in_moves
 from ...data.files import held_out_problems, load_problem_rows
 from ..configs import SFTArguments

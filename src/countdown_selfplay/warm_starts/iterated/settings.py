@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, MinLen
 
-from ...config.inherited import check_numbers
+from ...config.settled import check_numbers
 from ...data.run_files import read_phases
 from ...errors import ConfigError, DataError
 from ...evaluation.terminal import aligned
