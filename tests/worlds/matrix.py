@@ -276,7 +276,7 @@ def outcome(row_name: str, world_name: str, folder: Path) -> str:
 
 NAMES = (
     (r"the domain [A-Z]\w+ ", "the domain DOMAIN "), (r"The domain '\w+' ", "The domain 'DOMAIN' "),
-    (r"and [A-Z]\w+ has none", "and DOMAIN has none"), (r"[A-Z]\w+\.propose_row\(\)", "DOMAIN.propose_row()"),
+    (r"and [A-Z]\w+ lacks it", "and DOMAIN lacks it"), (r"[A-Z]\w+\.propose_row\(\)", "DOMAIN.propose_row()"),
     (r"`proposer` \(\w+\)", "`proposer` (PROPOSER)"),
 )  # fmt: skip
 
