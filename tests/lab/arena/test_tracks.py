@@ -72,7 +72,7 @@ def test_a_set_or_target_that_has_changed_is_refused(tmp_path):
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
     for changed in ([*lines[:2], lines[0], *lines[3:]], lines[:3]):
         file.write_text("".join(changed), encoding="utf-8")
-        with pytest.raises(DataError, match=r"mini\.held_out.*has changed .*another name"):
+        with pytest.raises(DataError, match=r"mini\.held_out.*has changed: .*another name"):
             track.rows("held_out")
     file.unlink()
     with pytest.raises(DataError, match="cannot be read"):
