@@ -1,6 +1,6 @@
 """Private names of Transformers (in `generate`, models and caches) on which this library relies; `_trl.py` has those
 of the Trainer. tests/contract compares the tables with the pinned Transformers, `moved_names` with the installed one.
-If a name has moved, the loop of Transformers samples in place of the one in policies/decode.py."""
+If a name has moved, Transformers' sampling loop is used in place of the one in policies/decode.py."""
 
 import functools
 import inspect
@@ -10,7 +10,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.generation import GenerationMixin, StopStringCriteria
 
 CACHE_NAMES = ("cache", "past_key_values")
-"""Names of the cache argument of `generate` and of models: in Transformers 5.24 and later, and in earlier versions."""
+"""Names of the cache argument of `generate` and of models: the first since Transformers 5.24, the second before."""
 TAKEN = {
     "GenerationMixin.generate": ("generation_config", "stopping_criteria", "custom_generate"),
     "StopStringCriteria": ("tokenizer", "stop_strings"),

@@ -73,15 +73,15 @@ def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:
 
 
 def whole_for_generation(wrapped: Any, accelerator: Any, gather: bool) -> Any:
-    """Return TRL's context for sampling. With `gather` ZeRO-3's weights are whole inside it and its hooks removed;
-    without, the hooks gather each layer's weights in every forward pass. All processes must enter it together."""
+    """Return TRL's context manager for sampling. `gather`: under ZeRO-3, gather all weights for the block and remove
+    the hooks that would gather each layer's weights in every forward pass. All processes must enter it together."""
     from trl.models import unwrap_model_for_generation
 
     return unwrap_model_for_generation(wrapped, accelerator, gather_deepspeed3_params=gather)
 
 
 def patch_lm_head(model: Any, temperature: float, top1: bool = False) -> None:
-    """Add the fused log-prob head of the trainer's forward pass to a causal LM, at the role's temperature. `top1`: the
+    """Patch a causal LM with TRL's fused head, which returns log-probs and entropies at `temperature`. `top1`: the
     head also returns whether each token is the most likely one."""
     from trl.trainer.utils import add_fused_lm_head
 
@@ -104,7 +104,7 @@ def tile_of(vocabulary: int) -> Iterator[None]:
 
 @contextmanager
 def swapped(target: Any, values: Mapping[str, Any]) -> Iterator[None]:
-    """Set attributes of `target` inside the block and restore them after it; an absent one is None after it."""
+    """Set attributes of `target` inside the block and restore them afterwards; absent ones are left as None."""
     kept = {name: getattr(target, name, None) for name in values}
     for name, value in values.items():
         setattr(target, name, value)
@@ -117,8 +117,8 @@ def swapped(target: Any, values: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def quick_turn(module: Any, bare: bool) -> Iterator[None]:
-    """Speed up TRL's sampling from `module` inside the block: rows are padded in one call, and if `module` has neither
-    an engine's wrapper (`bare`) nor gradient checkpointing, TRL's contexts that remove these are skipped."""
+    """Speed up TRL's sampling from `module` inside the block: pad rows in one call, and skip TRL's contexts that
+    unwrap the model, if it is `bare` (no engine wraps it) and does not use gradient checkpointing."""
     trainer = importlib.import_module("trl.trainer.grpo_trainer")
     stock = trainer.pad
 
@@ -163,8 +163,8 @@ def sampling_overrides(
     plain: dict[str, Any], ends: list[int], sampling: Mapping[str, Any], rows: int
 ) -> dict[str, Any]:
     """Return the trainer's sampling attributes for a role, as {attribute: value}. `plain`: TRL's generation_kwargs.
-    `ends`: ids of the tokens that end a completion. `sampling`: the role's sampling settings. `rows`: greatest number
-    of rows in a call of `generate`, which reads it as `call_rows` of the config."""
+    `ends`: ids of the tokens that end a completion. `sampling`: the role's sampling settings. `rows`: maximum number
+    of rows per call of `generate`, set as `call_rows` of the generation config."""
     kwargs = {**plain, **generation_settings(sampling, ends, plain["pad_token_id"])}
     config = GenerationConfig(**kwargs, disable_compile=True, call_rows=rows)
     return {"generation_kwargs": kwargs, "generation_config": config}
@@ -177,9 +177,9 @@ def empty_logs() -> dict[str, Any]:
 
 def vllm_overrides(generation: Any, step: int) -> dict[str, Any]:
     """Return the trainer's attributes for sampling through `generation`, an object with VLLMGeneration's `generate`.
-    `step`: the trainer's step, for which TRL then takes the weights as pushed. TRL's correction is off because it
-    costs a second forward pass: in a round of one step the loss computes the same log-probs, and with more steps TRL
-    computes them in any case."""
+    `step`: the trainer's step, in which TRL then pushes no weights. TRL's importance-sampling correction is off
+    because it costs a second forward pass: in a round of one step the loss computes the same log-probs, and with more
+    steps TRL computes them in any case."""
     return {
         "use_vllm": True,
         "vllm_generation": generation,
@@ -223,8 +223,8 @@ def colocated_vllm(
 
 
 def server_vllm(accelerator: Any, tokenizer: Any, model: Any, url: str, port: int, timeout: float, dtype: Any) -> Any:
-    """Return TRL's channel for the weights of `model` to a vLLM server: VLLMGeneration in server mode, whose
-    `sync_weights` sends them as `dtype`. All processes must call it; if the main process raises, the others return."""
+    """Return a channel to a vLLM server: TRL's VLLMGeneration in server mode, whose `sync_weights` sends the weights
+    of `model` as `dtype`. All processes must call it; if only the main process raises, the others return."""
     from trl.generation.vllm_generation import VLLMGeneration
 
     class Channel(VLLMGeneration):
@@ -252,7 +252,7 @@ def server_vllm(accelerator: Any, tokenizer: Any, model: Any, url: str, port: in
 
 
 def close_channel(channel: Any) -> None:
-    """Free the port of a channel of `server_vllm` for a new one: TRL's client keeps it until the process ends."""
+    """Close a channel of `server_vllm` and free its port, which TRL's client would hold until the process ends."""
     client = getattr(channel, "vllm_client", None)
     if client is not None:
         atexit.unregister(client.close_communicator)

@@ -15,8 +15,8 @@ from .errors import ConfigError
 
 
 def check_seam() -> None:
-    """Raise ConfigError, which names the missing parts, if the installed TRL or Transformers lacks a name, parameter
-    or output key that this library uses; or, if none is missing, for a TRL older than OLDEST."""
+    """Raise ConfigError if the installed TRL or Transformers lacks a name, parameter or output key that this library
+    uses, or if TRL is older than OLDEST. The message lists up to three missing names."""
     found = moved_names(GRPOTrainer, _source(GRPOTrainer), _source(Trainer))
     old = tuple(map(int, re.findall(r"\d+", trl.__version__)[:2])) < _trl.OLDEST
     if found or old:

@@ -36,7 +36,7 @@ DEFAULTS: dict[str, Any] = {
 }
 """Default sampling settings: the model's distribution as it is, at most 256 tokens, no stop strings."""
 SHARED = ("min_p", "repetition_penalty", "generation_kwargs", "chat_template_kwargs")
-"""Settings of a run that all roles share, in fields of these names."""
+"""Sampling settings that all roles of a run share; each is a field of the config with the same name."""
 
 GENERATION_KWARGS = {
     "typical_p": "TypicalLogitsWarper",
@@ -111,7 +111,7 @@ def check_token_ids(given: Mapping[str, Any], count: int) -> None:
 
 
 def sampling_of(args: Any, role: Any, stops: Sequence[str] | None) -> dict[str, Any]:
-    """Return a player's values of all names in DEFAULTS. `role`: Role of the player; `stops`: its stop strings."""
+    """Return the sampling settings of a role, with all names of DEFAULTS. `args`: config; `stops`: stop strings."""
     sampling = {name: getattr(role, name) for name in ("temperature", "top_p", "top_k")}
     sampling |= {"max_new_tokens": role.max_completion_length, "stop_strings": list(stops or [])}
     return sampling | shared_of({name: getattr(args, name) for name in SHARED})
@@ -119,7 +119,7 @@ def sampling_of(args: Any, role: Any, stops: Sequence[str] | None) -> dict[str, 
 
 def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: int | None) -> dict[str, Any]:
     """Return the arguments of GenerationConfig. `sampling`: values that replace those of DEFAULTS. `ends`: ids of the
-    end tokens. `pad`: id of the padding token; None: the first end token."""
+    end tokens. `pad`: id of the padding token (None: first end token). Raises ConfigError if `min_new_tokens` is too large."""
     how = {**DEFAULTS, **{name: value for name, value in sampling.items() if value is not None}}
     drawn = how["temperature"] > 0
     least, most = how["generation_kwargs"].get("min_new_tokens", 0), how["max_new_tokens"]

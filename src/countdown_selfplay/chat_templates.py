@@ -19,10 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 def ready(tokenizer: Any, prompts: Iterable[Any], chat_template_kwargs: Any = None) -> Any:
-    """Return `tokenizer`, or a copy with a changed template, whose chat template renders all `prompts` and has
-    `chat_template_kwargs` as default variables. One prompt per sequence of message roles is tried, and one with an
-    answer. If the template refuses or omits a system message, its text is put at the beginning of the user's message,
-    which is logged once. Raises PromptError if a prompt cannot be rendered even so."""
+    """Return `tokenizer`, or a copy with a changed chat template, that renders all `prompts` with
+    `chat_template_kwargs` as default variables. Only one prompt per sequence of message roles is rendered. If the
+    template refuses or omits a system message, the message is put before the user's text, with a warning. Raises
+    PromptError if a prompt cannot be rendered, and ConfigError for an invalid variable name."""
     chats = {tuple(message["role"] for message in chat): chat for chat in prompts if not isinstance(chat, str)}
     if not chats:
         return tokenizer
@@ -114,8 +114,8 @@ def _check_template(tokenizer: Any) -> None:
 
 
 def _rendered(tokenizer: Any, chat: Any, **how: Any) -> Any:
-    """Render a chat by `apply_chat_template` with its arguments `how`. Raises PromptError without a template, and, in
-    one sentence, for any error that the template, a program of the model's author, raises."""
+    """Render a chat by `apply_chat_template(chat, **how)`. Raises PromptError if the tokenizer has no template, and
+    for any error that the template raises."""
     _check_template(tokenizer)
     try:
         return tokenizer.apply_chat_template(chat, **how)
@@ -130,8 +130,8 @@ def _rendered(tokenizer: Any, chat: Any, **how: Any) -> Any:
 
 
 def prompt_ids(tokenizer: Any, prompt: Any) -> list[int]:
-    """Return the token ids of a prompt: a text, or chat messages rendered by a tokenizer from `ready`, with the
-    template's beginning of an answer. Raises DataError for a prompt without a token."""
+    """Return the token ids of a prompt: a text, or chat messages with the template's generation prompt. `tokenizer`:
+    result of `ready`. Raises DataError for a prompt without a token."""
     if isinstance(prompt, str):
         ids = tokenizer(prompt)["input_ids"]
     else:
@@ -142,7 +142,7 @@ def prompt_ids(tokenizer: Any, prompt: Any) -> list[int]:
 
 
 def end_of_turn(tokenizer: Any) -> int | None:
-    """Return the id that the chat template puts after an assistant's turn; None if that is not a special token."""
+    """Return the id of the token that the chat template puts after an assistant's message; None if not special."""
     turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
     rendered = _rendered(tokenizer, turn, tokenize=False)
     after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]

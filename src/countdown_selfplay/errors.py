@@ -5,7 +5,7 @@ class CountdownSelfPlayError(Exception):
     """Root of the library's errors."""
 
     def _render_traceback_(self) -> list[str]:
-        """Show the sentence in a notebook instead of a traceback, as the command line does."""
+        """Return the lines that IPython shows in place of a traceback: the error's class and message."""
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -22,7 +22,7 @@ class PromptError(ConfigError, DataError):
 
 
 class AbsentPackageError(ConfigError, AttributeError):
-    """Part of a package that is not installed."""
+    """Use of a part whose optional package (packages.py) is not installed."""
 
 
 class UnknownNameError(CountdownSelfPlayError, KeyError):
@@ -69,5 +69,5 @@ class CheckerError(CountdownSelfPlayError, RuntimeError):
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """Return a value's text for a message, cut to `most` characters."""
+    """Return `text`, cut to `most` characters including a final "..." if it is longer."""
     return text if len(text) <= most else f"{text[: most - 3]}..."

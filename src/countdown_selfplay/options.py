@@ -25,7 +25,7 @@ class Range:
     low: float = -INF
     high: float = INF
     why: str = ""
-    """Meaning of the bounds, as the error gives it."""
+    """Reason for the bounds, which the error message ends with."""
     above: bool = False
     """Whether `low` itself is excluded."""
     below: bool = False
@@ -53,7 +53,7 @@ class Help(str):
     free = False
     """Whether a resume may change the setting."""
     plain = False
-    """Whether a role's setting that is not given takes the value of the config's field of the same name."""
+    """Whether an unset role's setting has the value of the config's field of the same name."""
 
 
 def option(
@@ -91,7 +91,7 @@ def is_whole(value: object, low: float = -INF) -> TypeGuard[int]:
 
 
 def at_least(settings: object, low: int, *names: str) -> None:
-    """Raise ConfigError if one of the fields is below `low`."""
+    """Raise ConfigError if one of the fields `names` of `settings` is below `low`."""
     for name in names:
         if getattr(settings, name) < low:
             raise ConfigError(f"`{name}` ({getattr(settings, name)}) must be at least {low}.")

@@ -64,7 +64,7 @@ MODELS: Mapping[str, EmbeddedModel] = {
 
 
 def parts_beside(kind: str) -> dict[str, str]:
-    """Return the entries of PARTS of one type, as a `Registry` takes them."""
+    """Return the entries of PARTS of one type with absolute names, as a `Registry` takes them."""
     return {name: f"{__package__}.{place}" for name, place in PARTS[kind].items()}
 
 
@@ -93,7 +93,7 @@ def need(place: str, what: str) -> None:
 
 
 def attribute_of(place: str, what: str) -> Any:
-    """Return the module or attribute at a place below `countdown_selfplay`. Raises as `need` does."""
+    """Return the module or attribute at a place below `countdown_selfplay`. Raises AbsentPackageError as `need`."""
     need(place, what)
     module, _, name = place.partition(":")
     loaded = import_module(f"{__package__}.{module}")

@@ -83,8 +83,8 @@ class SelfPlayParser(TrlParser):
         return merged if sources.recipe is None else {**merged, "recipe": sources.recipe}
 
     def built(self, settings: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Build the dataclasses from their parts of the settings. The adapter's dropout defaults to 0 rather than
-        TRL's .05, which would make the trained policy differ from the sampled one."""
+        """Build an instance of each dataclass from the settings among its fields. The adapter's dropout defaults to 0
+        and not to TRL's 0.05, which would make the trained policy differ from the sampled one."""
         os.environ.update({key: str(value) for key, value in settings.get("env", {}).items()})
         try:
             instances = {one: self._built(one, {"lora_dropout": 0.0, **settings}) for one in self.types}

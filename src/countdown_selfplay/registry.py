@@ -59,8 +59,8 @@ def nearest(name: str, known: list[str]) -> str:
 
 class Registry(dict[str, T]):
     """Dict of plug-ins by name. `kind`: word in errors, e.g. "conjecturer reward". An entry may be a text
-    "module:attribute", which `load` imports. `listed_by`: command that lists the names, for errors, if they are too
-    many for a line."""
+    "module:attribute", which `load` imports. `listed_by`: command that errors name in place of a list of all
+    names."""
 
     def __init__(self, kind: str, entries: dict[str, T] | None = None, listed_by: str | None = None) -> None:
         super().__init__(entries or {})
@@ -204,7 +204,7 @@ def _limits(bounds: Sequence[Any]) -> str:
 
 
 def in_yaml(value: Any) -> str:
-    """Format a default in YAML; "the default" for an object."""
+    """Return a value as YAML text, or "the default" if JSON cannot express it."""
     try:
         return value if isinstance(value, str) else json.dumps(value)
     except TypeError:

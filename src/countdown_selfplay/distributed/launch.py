@@ -21,9 +21,9 @@ _WORLD = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE
 
 
 def refuse_lone_process() -> None:
-    """Raise ConfigError in the only process of an `accelerate launch` for several: accelerate 1.15 uses
-    `--multi_gpu` (or a config file's engine) and not `--num_processes`, and with `--cpu`, or with at most one GPU,
-    silently starts one process."""
+    """Raise ConfigError if a variable of the launcher is invalid, or if `accelerate launch` was asked for several
+    processes and started one, as accelerate 1.15 silently does with `--cpu`, or with at most one GPU and no
+    `--multi_gpu`."""
     for name in _WORLD:
         if not os.environ.get(name, "1").isdecimal():
             raise ConfigError(f"The variable {name} ({os.environ[name]}) must be a whole number; unset it.")
@@ -100,7 +100,7 @@ def leave_process_group() -> None:
 
 
 def pause_at_exit() -> None:
-    """Register a pause at exit, for programs that do not end the group: after an error, that could wait forever."""
+    """Register a pause at exit for programs that do not end the process group, which could hang after an error."""
     atexit.unregister(_let_go)
     atexit.register(_let_go)
 

@@ -47,9 +47,9 @@ class UnknownModelError(GenerationError):
 
 
 class VLLMServerClient:
-    """HTTP client of one server, with `timeout` seconds for an attempt, and `retries` after the first one: `backoff`
-    seconds later, and `growth` times as long before each further one. `quiet`: retries are not logged. `lost`: a
-    request failed, not by a time-out, and the server may have restarted."""
+    """HTTP client of one server. `timeout`: seconds per attempt. `retries`: attempts after the first. `backoff`: pause
+    in seconds before the first retry, multiplied by `growth` before each further one. `quiet`: retries are not logged.
+    `lost`: a request failed, not by a time-out, and the server may have restarted."""
 
     def __init__(
         self, url: str, timeout: float, retries: int, backoff: float = 2.0, growth: float = 2.0, quiet: bool = False
@@ -73,7 +73,7 @@ class VLLMServerClient:
         return True
 
     def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Return the server's answer to a GET of `path`, or to a POST of `body`."""
+        """Return the server's answer to a GET of `path`, or to a POST of `body`. Raises GenerationError on failure."""
         start = time.perf_counter()
         for attempt in range(self.retries + 1):
             try:

@@ -67,10 +67,10 @@ class VLLMSampler(Sampler):
     def generate(
         self, role: str, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
     ) -> tuple[Any, ...]:
-        """Sample the role's completions; TRL calls it as it calls `generate` of VLLMGeneration."""
+        """Sample completions of `role`; arguments and result are those of `generate` of TRL's VLLMGeneration."""
 
     def _state(self, name: str) -> object:
-        """Return what changes whenever the weights called `name` do."""
+        """Return a value that changes whenever the weights called `name` change."""
         policies = self.context.policies
         if policies.version:
             return policies.version
@@ -81,7 +81,7 @@ class VLLMSampler(Sampler):
 
     def renew(self, place: str, name: str, send: Callable[[], object]) -> bool:
         """Call `send` unless `place` (engine, adapter slot or server) holds the current weights called `name`; return
-        whether it was called: by all processes if by one, because a push may gather shards."""
+        whether `send` was called. If one process calls it, all do, because a push may gather shards."""
         now = (name, self._state(name))
         if not any(self.context.processes.gather([self._held.get(place) != now])):
             return False
@@ -223,7 +223,7 @@ def adapter_state(policies: PolicySet, name: str) -> dict[str, torch.Tensor]:
 class AdapterFolders:
     """Writer of adapters to `<folder>/<weights>-<run>-<version>` that keeps the last two versions. A new version has a
     new name, so that no cache of the engine (of adapters, or of prefixes) returns entries of the old one. The name
-    holds the run, because a server may outlive it and would keep the last run's adapter."""
+    includes the run, because a server may outlive the run and keep its adapters."""
 
     def __init__(self, folder: Path, policies: PolicySet) -> None:
         self.folder, self.policies = folder, policies

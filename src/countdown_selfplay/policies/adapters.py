@@ -1,4 +1,4 @@
-"""Loading of adapters: finding and naming their base, merging into it, and checks of a LoRA config."""
+"""Adapters: search for the base model of an adapter, merging into the base, and checks of a LoRA config."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def adapter_file(path: str, kwargs: Mapping[str, Any]) -> Path | None:
 
 
 def base_of(file: Path, over: Sequence[str] = ()) -> tuple[str, str | None]:
-    """Return folder or hub id, and revision, of the base in an adapter_config.json. A base that a run wrote beside its
-    adapters is first searched in the folders above `file`, because the run's folder may have been moved; an embedded
-    model is that of this installation. Raises DataError if the file names no base, or one of `over`, the adapters on
-    top."""
+    """Return folder or hub id, and revision, of the base that the adapter_config.json `file` names. A base that a run
+    wrote beside its adapters is first searched in the folders above `file`, because the run folder may have been
+    moved; an embedded model is that of this installation. `over`: adapters on top of this one. Raises DataError if
+    `file` names no base or one of `over`."""
     config = json_file(file)
     named = str(config.get("base_model_name_or_path") or "")
     if not named:
@@ -52,8 +52,8 @@ def base_of(file: Path, over: Sequence[str] = ()) -> tuple[str, str | None]:
 
 
 def whole_below(path: str, revision: str | None = None) -> tuple[str, str | None]:
-    """Return folder or hub id, and revision, of the whole weights below an adapter, through all adapters in between;
-    the arguments for any other model, and for an unknown name."""
+    """Return folder or hub id, and revision, of the whole weights below an adapter, through all adapters in between.
+    For any other model, and for an unknown name, return the arguments."""
     over: list[str] = []
     with suppress(OSError):
         while (file := adapter_file(path, {"revision": revision})) is not None:
@@ -130,7 +130,7 @@ def _untie(model: Any) -> None:
     both = (head, model.get_input_embeddings())
     if not getattr(model.config, "tie_word_embeddings", False) or not any(isinstance(part, parts) for part in both):
         return
-    if not isinstance(head, AuxiliaryTrainingWrapper):  # that has them
+    if not isinstance(head, AuxiliaryTrainingWrapper):  # the wrapper has a copy of the weights
         inner: Any = head.get_base_layer() if isinstance(head, BaseTunerLayer) else head
         inner.weight = nn.Parameter(inner.weight.detach().clone())
     model.config.tie_word_embeddings = False

@@ -72,7 +72,7 @@ class PolicySet(ABC):
         self._switch(self.weights_of[role])
 
     def without_signal(self, roles: Set[str]) -> frozenset[str]:
-        """Return the first role of each set of weights that only `roles` use, which a step must not move."""
+        """Return the first role of each set of trained weights that only `roles` use: a step must not move them."""
         shared = [self.shared_by(name) for name in self.weight_names]
         return frozenset(first for first, *others in shared if {first, *others} <= roles)
 

@@ -119,7 +119,7 @@ def _name_of(
 
 
 def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_code: bool) -> PreTrainedTokenizerBase:
-    """Return the tokenizer of `model`, of the first one in a mapping. Raises ConfigError or DataError without one."""
+    """Return the tokenizer of `model` (a mapping: of its first value). Raises ConfigError or DataError without one."""
     source = _named(next(iter(model.values())) if isinstance(model, Mapping) else model)
     path = source if isinstance(source, str) else source.config._name_or_path
     if source == "":

@@ -22,7 +22,7 @@ from .base import cut_up
 from .forward import ANSWER, Unfit, bare, left_padded, misread, padding_of, say_once, tokens
 
 SHARED_START = 32
-"""Least number of tokens of a beginning of all prompts that is read in a separate pass."""
+"""Minimum number of leading tokens common to all prompts for which these tokens are read in a separate pass."""
 
 LOOK = 16
 """Number of tokens between two checks for finished rows on a GPU, where a check makes the host wait."""
@@ -179,18 +179,17 @@ def _decode(
 
 
 def pace(device: torch.device, tokens: int, rows: int) -> tuple[int, int, float]:
-    """Return (number of tokens between two checks for finished rows, divisor of the size of a reduced batch, least
-    share of rows that a reduction removes), for at most `tokens` new tokens. On a GPU a check makes the host wait,
-    tokens after an end are discarded, and batches of ever new sizes fragment the memory. On a CPU a row costs more
-    than a check."""
+    """Return the number of tokens between two checks for finished rows, the divisor of the size of a reduced batch,
+    and the minimum share of rows that a reduction removes. `tokens`: maximum number of new tokens. On a GPU a check
+    makes the host wait, and batches of ever new sizes fragment the memory. On a CPU a row costs more than a check."""
     if device.type == "cpu":
         return 1, 1, 0.0
     return max(min(LOOK, tokens // 8), 1), -(-rows // 8), 0.25
 
 
 def _narrow(cache: Any, device: torch.device) -> None:
-    """Keep keys and values in autocast's dtype, if it is on. Attention reads them in that dtype anyway: the scores are
-    the same bit for bit, the memory is half of float32's, and the whole cache is not cast again at each token."""
+    """Store the cache's keys and values in autocast's dtype if autocast is on. Attention reads them in that dtype: the
+    scores are the same bit for bit, with half the memory of float32 and no cast of the whole cache at each token."""
     if not torch.is_autocast_enabled(device.type):
         return
     kind = torch.get_autocast_dtype(device.type)
@@ -203,8 +202,8 @@ def _narrow(cache: Any, device: torch.device) -> None:
 
 def _drawn(scores_BV: torch.Tensor, rows: torch.Tensor, of: int) -> tuple[torch.Tensor, torch.Tensor | bool]:
     """Sample one token per row; return the tokens, and whether all probabilities are finite. As in torch.multinomial
-    the largest ratio of probability to exponential noise wins. Noise is drawn for `of` rows, finished ones included: a
-    row's tokens do not depend on when others finish. With `of` 0, return the most likely tokens and True."""
+    the largest ratio of probability to exponential noise wins. `of`: number of rows for which noise is drawn, finished
+    rows included, so that a row does not depend on when others finish; 0: return the most likely tokens and True."""
     if not of:
         return scores_BV.argmax(-1), True
     probs_BV = scores_BV.softmax(-1)
@@ -214,8 +213,8 @@ def _drawn(scores_BV: torch.Tensor, rows: torch.Tensor, of: int) -> tuple[torch.
 
 
 def common_start(ids: torch.Tensor, mask: torch.Tensor, shortest: int = SHARED_START) -> int:
-    """Return the number of equal tokens with which all left-padded rows begin, less than the shortest row has; 0 for
-    one row and below `shortest`."""
+    """Return the length of the common beginning of left-padded rows, at most one token less than the shortest row; 0
+    if there is one row or the length is below `shortest`."""
     lengths, width = mask.sum(1), ids.size(1)
     if len(ids) == 1 or bool((mask[:, 1:] < mask[:, :-1]).any()):
         return 0
@@ -279,9 +278,9 @@ def looped(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
 def neutral_generation(model: Any) -> Iterator[None]:
     """Reduce the model's `generation_config` to its token ids inside the block.
 
-    `generate` takes from it every value that its caller left unset (Qwen2.5's has a repetition penalty of 1.1; min_p,
-    suppress_tokens and max_time have no value that means "off"), so that samples would come from another distribution
-    than the one that the loss scores. It is changed in place: wrappers (PEFT, PolicyModule) share the object.
+    `generate` would take values that its caller left unset from this config (Qwen2.5's has a repetition penalty of
+    1.1; min_p, suppress_tokens and max_time have no value that means "off") and sample from another distribution than
+    the one that the loss scores. The config is changed in place: wrappers (PEFT, PolicyModule) share the object.
     """
     config = getattr(model, "generation_config", None)
     if config is None:

@@ -149,7 +149,7 @@ def positions_of(mask: torch.Tensor) -> torch.Tensor:
 
 
 placed = functools.partial(padded, position_ids=positions_of)
-"""Results of `padded` with position ids, for `misread`."""
+"""Layout of `padded` with position ids, for `misread`."""
 
 
 def padding_of(base: Any, longest: int) -> str:
@@ -164,7 +164,7 @@ def padding_of(base: Any, longest: int) -> str:
 
 
 def difference(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """Return the largest relative difference in the columns that both tensors have; 0 if it is due to rounding."""
+    """Return the largest relative difference in the last columns that both tensors have; 0 if due to rounding."""
     width = min(found.size(1), expected.size(1))
     gap = (found[:, -width:] - expected[:, -width:]).detach().abs() / (1 + expected[:, -width:].abs())
     half = torch.is_autocast_enabled(found.device.type) or found.dtype in (torch.float16, torch.bfloat16)
@@ -194,8 +194,8 @@ class Watched:
 
 
 def scored_at(model: Any, temperature: float, top1: bool = False) -> None:
-    """Add the fused head of the trainer's forward pass to a causal LM, at the role's temperature. top1: as in
-    `_trl.patch_lm_head`."""
+    """Patch a causal LM with TRL's fused head at `temperature`, check the head (`check_head`), and skip unscored
+    tokens. `top1`: as in `_trl.patch_lm_head`."""
     _trl.patch_lm_head(model, temperature, top1)
     check_head(model, temperature)
     score_completions_only(model)

@@ -180,7 +180,7 @@ def obstacle(module: Any, config: Any) -> str:
 
 
 def mixed_adapters(module: Any, names: Sequence[str]) -> MixedAdapters:
-    """Set up mixed passes of a PEFT model that has no `obstacle`; return them. `names`: of its adapters."""
+    """Set up mixed passes of a PEFT model that has no `obstacle`; return them. `names`: names of the adapters."""
     layers: list[Any] = [part for part in module.modules() if isinstance(part, Linear)]
     mixed = MixedAdapters(list(names))
     for layer in layers:
@@ -223,7 +223,7 @@ SMALL = 20e6
 
 
 def allow_mixed(policies: PolicySet, mode: str, engine: str, packed: bool) -> None:
-    """Set `policies.mixed`, after `prepare`, or warn why players run in separate passes. `mode`: on, or auto (up to
+    """Set `policies.mixed`, after `prepare`; log a warning if something prevents it. `mode`: on, or auto (only up to
     SMALL weights, on a CPU). `packed`: whether rows are concatenated (`padding_free`)."""
     names, weights = policies.weight_names, list(policies.module.parameters())
     pays = sum(p.numel() for p in weights) <= SMALL and all(p.device.type == "cpu" for p in weights)

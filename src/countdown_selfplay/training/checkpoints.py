@@ -1,4 +1,4 @@
-"""Checkpoint folders, which are complete or absent: states of a run's parts, search, verification, rollback."""
+"""Checkpoint folders: states of a run's parts, atomic replacement, rotation, search, verification and rollback."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ARRAY = "__array__"
 
 
 def check_state(name: str, part: object) -> None:
-    """Raise GameError for a part whose state a checkpoint cannot hold, before the first checkpoint fails."""
+    """Raise GameError if a part's `state_dict` fails or returns a value that a checkpoint cannot hold."""
     if not isinstance(part, Stateful):
         return
     try:
@@ -49,13 +49,13 @@ def check_state(name: str, part: object) -> None:
 
 
 def refuse_class(name: str, part: object) -> None:
-    """Raise ConfigError for a class in place of an object: its methods cannot be called."""
+    """Raise ConfigError if `part` is a class and not an instance."""
     if isinstance(part, type):
         raise ConfigError(f"`{name}` is the class {part.__name__}; pass an object of it, such as {part.__name__}().")
 
 
 def write_states(folder: Path, states: Mapping[str, Stateful], facts: Mapping[str, Any]) -> None:
-    """Write the states of parts: JSON values to one file, arrays to a safetensors file. `facts`: more plain JSON."""
+    """Write states of parts: JSON values to STATES, arrays to ARRAYS. `facts`: further JSON values for STATES."""
     packed, arrays = {}, dict[str, np.ndarray]()
     for name, part in states.items():
         packed[name] = {"class": type(part).__name__, "state": _packed(name, part.state_dict(), arrays)}
@@ -80,7 +80,7 @@ def load_states(states: Mapping[str, Stateful], saved: Mapping[str, Any]) -> Non
 
 
 def _packed(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Return `value` with a name in place of each array. Raises GameError for a value that neither file can hold."""
+    """Return `value` with each array moved to `arrays` and replaced by its name. Raises GameError for other types."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         arrays[name] = np.asarray(value, order="C")
         return {_ARRAY: name}
@@ -108,15 +108,15 @@ def _unpacked(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 
 COMPLETE = "complete.json"
 FORMAT = 3
-"""Version of a checkpoint's contents; others cannot be read."""
+"""Version of the checkpoint format; checkpoints of other versions cannot be resumed."""
 CONJECTURER_HEALTHY = "conjecturer_healthy"
 """Key in COMPLETE, under guard_scope=conjecturer: whether the conjecturer was healthy."""
 _OLD = ".old-"
 
 
 def digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str, list[Any]]:
-    """Return {name: [bytes, SHA-256]}, computed by up to 8 threads. `settle`: wait until the disk holds each file,
-    because rotation deletes older checkpoints and a power cut may follow."""
+    """Return {name: [bytes, SHA-256]}, computed by up to 8 threads. `settle`: call fsync for each file, because
+    rotation deletes older checkpoints and a power cut may follow."""
 
     def one(path: Path) -> list[Any]:
         with path.open("rb") as file:
@@ -129,7 +129,7 @@ def digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str, 
 
 
 def replace_checkpoint(source: Path, target: Path) -> None:
-    """Rename `source` to `target` and delete the old `target`; `restore_replaced` repairs an interruption."""
+    """Rename `source` to `target`; delete the old `target`, or set it aside if it is a copy of another step."""
     old = target.with_name(f"{_OLD}{target.name}")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists() and step_in(target) != step_of(target):
@@ -141,7 +141,7 @@ def replace_checkpoint(source: Path, target: Path) -> None:
 
 
 def restore_replaced(output: Path) -> None:
-    """Repair interrupted replacements: restore the old checkpoint, or delete it if the new one is in place."""
+    """Repair interrupted calls of `replace_checkpoint`: restore the old folder, or delete it if the new one exists."""
     for old in output.glob(f"{_OLD}checkpoint-*"):
         target = output / old.name.removeprefix(_OLD)
         if target.exists():
@@ -170,7 +170,7 @@ _FIELDS |= {"engine": str, "optimizer": str}
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
-    """Return the contents of COMPLETE (of another FORMAT: unchecked), {} if it is absent or unreadable."""
+    """Return the contents of COMPLETE, or {} if it is absent or invalid. Fields of another FORMAT are not checked."""
     try:
         manifest = json_file(folder / COMPLETE)
         if manifest.get("format") != FORMAT:
@@ -182,7 +182,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 
 
 def step_in(folder: Path) -> int:
-    """Return the step at which a checkpoint was written, which a renamed copy keeps."""
+    """Return the step that a checkpoint records, or else the step in its name (a renamed copy differs)."""
     manifest = manifest_of(folder)
     return int(manifest["step"]) if manifest.get("format") == FORMAT else step_of(folder)
 
@@ -226,7 +226,7 @@ def defect(folder: Path, processes: int, engine: str | None = None, contents: bo
 
 
 def newest(output: Path, processes: int, healthy_only: bool = False, engine: str | None = None) -> Path | None:
-    """Return the newest complete checkpoint in `output`, and warn of those that are skipped."""
+    """Return the newest complete checkpoint in `output` or None; log a warning for each defective one."""
     for folder in reversed(checkpoints(output)):
         problem = defect(folder, processes, engine)
         if problem is not None:
@@ -237,8 +237,8 @@ def newest(output: Path, processes: int, healthy_only: bool = False, engine: str
 
 
 def healthy_conjecturer(output: Path, sampled: int, processes: int, engine: str) -> Path | None:
-    """Return the newest complete checkpoint with a healthy conjecturer before step `sampled`, whose weights wrote the
-    round's proposals; without one, the newest later one, or None. (The code of Allen and Ståblein goes two back.)"""
+    """Return the newest complete checkpoint with a healthy conjecturer before step `sampled` (the weights of that step
+    wrote the proposals), else the newest later one or None. The code of Allen and Ståblein goes two steps back."""
     known = [folder for folder in reversed(checkpoints(output)) if manifest_of(folder).get(CONJECTURER_HEALTHY)]
     known.sort(key=lambda folder: step_in(folder) >= sampled)  # stable: the newest first
     return next((folder for folder in known if defect(folder, processes, engine) is None), None)
@@ -287,7 +287,7 @@ def _abandon(output: Path, folders: list[Path]) -> None:
 
 
 def bring(output: Path, step: int) -> list[dict[str, Any]]:
-    """Set aside checkpoints and cut logs after `step`, resumable if interrupted; return the recorded rollbacks."""
+    """Set aside the checkpoints after `step` and cut the logs there; return the recorded rollbacks."""
     later = [folder for folder in checkpoints(output) if step_in(folder) > step]
     if later:
         write_atomically(output / GOING_BACK, json.dumps({"to": step}))

@@ -29,8 +29,8 @@ PROBED_EACH = 4
 
 
 class Evaluator:
-    """Evaluator of players, with other random generators than training. All processes call every method, which splits
-    the work and returns the same result on each: one process alone could exceed the others' time limit."""
+    """Evaluator of the players, with random generators that training does not use. All processes must call each
+    method, which splits the work among them and returns the same result on each."""
 
     def __init__(self, sampler: Sampler, engine: Engine, domain: Any, answers: int) -> None:
         """`answers`: answers per problem (num_generations_eval)."""
@@ -53,9 +53,9 @@ class Evaluator:
     ) -> tuple[dict[str, float], dict[str, Any]]:
         """Return metrics named `<prefix>_...`, and player -> figures as in evaluation.json. The metrics are pass@k by
         the verifier alone for k = 1, 2, 4, ... up to `answers` (at most 128), for the lowest and the highest k also by
-        rung and axis, and rates such as `truncated_rate`. `rows`: problems; None: `held_out_side`. `step`: the
-        Trainer's, part of the seed; None: seed and batches of `measure`, so that evaluations before and after training
-        draw equal random numbers."""
+        rung and axis, and rates such as `truncated_rate`. `rows`: problems; None: `held_out_side`. `step`: step of the
+        Trainer, part of the seed; None: the seed and batch size of `measure`, so that evaluations before and after
+        training draw equal random numbers."""
         if rows is None:
             problems = self.held_out_side()
         else:
@@ -97,7 +97,7 @@ class Evaluator:
     @contextmanager
     def acting_as(self, role: str, label: str | None, unit: str) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Let `role` sample inside the block; yield the model to sample from (the trained one, or a stand-in that
-        calls the inference engine) and its arguments. `label`: text of the progress bar ("": `role`; None: no bar)."""
+        calls the engine) and sampling arguments. `label`: text of the progress bar ("": `role`; None: no bar)."""
         settings, main = self.context.roles[role], self.processes.main
         bar = ProgressLine(label or role, unit, enabled=label is not None and main and not self.args.disable_tqdm)
         with sampling_as(self.engine, role), self.engine.whole_weights(), bar:
@@ -119,7 +119,7 @@ class Evaluator:
         seed: int = 0,
     ) -> dict[str, ProverEvaluation]:
         """Sample `n` answers of each prover to each problem, under `eval_preset`; return player -> evaluation. Seeds
-        differ by prover, because equal provers would give equal answers. `batch_size`: at least `n` if None."""
+        differ by prover, because equal provers would give equal answers. `batch_size`: rows per call of `generate`."""
         tokenizer, evaluations = self.context.tokenizer, {}
         size = max(self.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
         for i, one in enumerate(self.args.players_of("prover")):
@@ -143,7 +143,7 @@ class Evaluator:
         return result
 
     def probe_format(self) -> None:
-        """Raise ConfigError if all first moves that a prover samples (`format_probe`, on problems of the lowest rung)
+        """Raise ConfigError if all of `format_probe` first moves that a prover samples on problems of the lowest rung
         are illegal: a model that has never seen the format gets no reward, and expert iteration would play all rounds
         without a step. Sampling uses training's settings and private generators."""
         domain, moves = self.domain, self.args.format_probe

@@ -65,7 +65,7 @@ class Exports:
         return [self._write(name, folder / inner_name(name), folder, state) for name in names]
 
     def write_last(self, folder: Path) -> list[tuple[Path, str, bool]]:
-        """Write the exports and verify each by loading it; return (folder, fault or remark, is usable) of each."""
+        """Write the exports and verify each by loading it; return (folder, fault or remark, usable) for each."""
         state = self.engine.full_state()
         names = self.engine.policies.weight_names
         pairs = zip(names, self._written(folder, state), strict=False)  # the main process writes
@@ -83,7 +83,7 @@ class Exports:
 
     def write_bases(self, folder: Path, full_state: Callable[[], Mapping[str, Any] | None]) -> None:
         """Write to `folder`, once in a run, the base weights of adapters whose base has no path or hub id. All
-        processes call it. `full_state`: the engine's, read only if there is a base to write."""
+        processes call it. `full_state`: method of the engine, called only if there is a base to write."""
         policies = self.engine.policies
         beside = {name: policies.base_beside(name) for name in policies.weight_names}
         missing = {folder / base: name for name, base in beside.items() if base and folder / base not in self._bases}
@@ -112,7 +112,7 @@ class Exports:
             "prompt": example_prompt(domain, args.all_roles[roles[0]].kind),
             "settings": shown,
         }
-        # First: a later run knows the folder by it (set_run_aside).
+        # Written first, because set_run_aside of a later run recognizes the folder by this file.
         (target / ROLES_FILE).write_text(json.dumps(card) + "\n")
         policies.export(name, target, state)
         if base := policies.base_beside(name):
@@ -141,7 +141,7 @@ class Exports:
 
 @contextmanager
 def _renamed(whole: Path) -> Iterator[Path]:
-    """Yield the path of a new folder, which becomes `whole` after the block: `whole` is complete or absent."""
+    """Yield a temporary path and rename it to `whole` after the block, so that `whole` is complete or absent."""
     staged = whole.with_name(f".{whole.name}.incomplete")
     for leftover in (staged, whole):  # left by an interrupted process or an abandoned round
         shutil.rmtree(leftover, ignore_errors=True)

@@ -146,7 +146,7 @@ def _rows_of(state: Mapping[str, Any]) -> list[Sample]:
 
 
 def numbered(answers: Sequence[Answer]) -> list[Sample]:
-    """Return the rows of answers with each answer as one group: it may be repeated or come from an earlier round."""
+    """Return the rows of answers with a new answer and group number per answer, because answers may be repeated."""
     return [replace(row, answer=i, group=i) for i, answer in enumerate(answers) for row in answer]
 
 
@@ -247,9 +247,9 @@ def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
 def demonstrations_of(
     role: str, settings: Role, domain: Any, tokenizer: Any, rungs: Sequence[int] | None
 ) -> Demonstrations | None:
-    """Return a function that makes a role's demonstrations (`demonstrations_per_step`), equal on all processes, for
-    problems of `rungs` (None: all); None if the setting is 0. In the supervised term (`sft_coef`) they preserve
-    coverage. Raises ConfigError if the domain makes none."""
+    """Return a function that makes a role's demonstrations for one optimizer step, equal on all processes, on problems
+    of `rungs` (None: all); None if `demonstrations_per_step` is 0. Raises ConfigError if the domain has no
+    `demonstrations`."""
     if not settings.demonstrations_per_step:
         return None
     make: Any = domain.demonstrations

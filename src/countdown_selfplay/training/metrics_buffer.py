@@ -33,7 +33,7 @@ class RunCounts:
     """Number of earlier moves in the current turn, if answers are episodes."""
 
     def key(self) -> tuple[int, ...]:
-        """Return (rollbacks, rounds, turn), for a later move also its number: the changing part of a sampling seed."""
+        """Return the changing part of a sampling seed: rollbacks, rounds, turn and, after the first move, the move."""
         return (self.attempt, self.rounds, self.turn, *([self.move] if self.move else []))
 
     @property
@@ -66,7 +66,7 @@ class MetricsBuffer:
     checkpoint, so that the logs after a resume equal those of an uninterrupted run."""
 
     def __init__(self, trl: GRPOTrainer, roles: Iterable[str], processes: Processes) -> None:
-        """Start with no metrics. `trl`: trainer whose loop counters are read (_trl.LOSS_SINCE_LOG)."""
+        """Start with no metrics. `trl`: trainer whose _trl.LOSS_SINCE_LOG are saved and restored."""
         self.trl: Any = trl
         self.processes = processes
         self.rounds: list[dict[str, Any]] = []

@@ -131,7 +131,7 @@ def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGu
 
 
 def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
-    """Return the guard of the conjecturers alone under guard_scope=conjecturer, else None."""
+    """Return the guard of the conjecturers alone; None without guard_scope=conjecturer, `guard` or a conjecturer."""
     players = args.players_of("conjecturer")
     if not args.guard or args.guard_scope == "run" or not players:
         return None

@@ -195,8 +195,8 @@ class Step:
 
 
 def equal_steps(samples: Sequence[Sample], steps: int, seed: int) -> list[list[Sample]]:
-    """Split answers into `steps` parts whose sizes differ by at most one, in an order drawn from `seed`; groups stay
-    whole if all have one size, which divides the size of a part."""
+    """Split answers into `steps` parts whose sizes differ by at most one, in an order drawn from `seed`. Groups stay
+    whole if they have equal sizes that divide the size of a part."""
     if steps == 1:
         return [list(samples)]
     answers = by_answer(samples)
@@ -206,8 +206,8 @@ def equal_steps(samples: Sequence[Sample], steps: int, seed: int) -> list[list[S
 
 def filled_steps(samples: Sequence[Sample], size: int, most: int, seed: int) -> list[list[Sample]]:
     """Split answers with credit into steps of `size`, in an order drawn from `seed`; the last may be smaller. Answers
-    without credit are left out, so that the number of steps follows the data (SGS, appendix C.1). Above `most` x
-    `size` answers the steps grow equally."""
+    without credit are left out, so that the number of steps follows the data (SGS, appendix C.1). With more than
+    `most` x `size` answers, `size` grows so that `most` steps suffice."""
     answers = by_answer(sample for sample in samples if sample.credited)
     size = max(size, -(-len(answers) // most))
     units = _units(answers, size)
@@ -305,7 +305,7 @@ def group_tokens(samples: Sequence[Sample]) -> Counter[int]:
 
 
 def side_by_side(passes: Sequence[Pass]) -> list[Pass]:
-    """Combine the i-th micro-batches of all players into one pass; those without a gradient separately."""
+    """Combine the i-th micro-batches of all players into one pass, separately with and without a gradient."""
     result = []
     for graph in (True, False):
         by_role: dict[str, list[Pass]] = {}
@@ -339,7 +339,7 @@ class Planner:
         beside: Mapping[str, Sequence[Sample]] = MappingProxyType({}),
         through: frozenset[str] = frozenset(),
     ) -> Step:
-        """Plan one optimizer step. samples: role -> samples of all processes. beside: role -> demonstrations."""
+        """Plan one optimizer step. `samples`: role -> samples of all processes. `beside`: role -> demonstrations."""
         signalless = frozenset(role for role, drawn in samples.items() if not any(sample.credited for sample in drawn))
         passes, counts, measured, of_groups, still = {}, {}, {}, {}, set()
         for role, drawn in samples.items():

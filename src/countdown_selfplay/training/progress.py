@@ -57,7 +57,7 @@ def _rise(rollouts: Rollouts, role: str, tensors: dict[str, torch.Tensor], moved
 
 
 def check_scored_twice(policies: PolicySet, roles: Iterable[str], reward: object) -> None:
-    """Raise ConfigError if `reward` needs learning progress, a difference of passes, and a role has dropout."""
+    """Raise ConfigError if `reward` needs learning progress (a difference of passes) and a model has dropout."""
     if not needs_progress(reward):
         return
     for role in roles:

@@ -124,7 +124,7 @@ class Training:
 
     @contextmanager
     def _telling_how_to_go_on(self) -> Iterator[None]:
-        """Log the newest checkpoint and the way to resume it if training ends early for any reason."""
+        """Log the newest checkpoint and the way to resume it if the block raises an error that does not name it."""
         try:
             yield
         except (CollapseError, RunFolderError):  # their messages name it

@@ -72,7 +72,7 @@ class Rollouts:
         trl, context = self.trl, self.context
         sampling = sampling_of(context.args, context.roles[role], context.stops(role))
         most = context.args.generation_rows
-        rows = most - most % n if n < most else most  # rows of a prompt share its reading
+        rows = most - most % n if n < most else most  # completions of a prompt share its prefill
         swapped = {
             "num_generations": n,
             **_trl.sampling_overrides(trl.generation_kwargs, trl.eos_token_ids, sampling, rows),
@@ -241,8 +241,8 @@ def completion_table(
     order: Sequence[str],
     gather: Callable[[list[Any]], list[Any]],
 ) -> dict[str, Any]:
-    """Return the round's completions of all processes in TRL's log format, by role (`order`) and turn, without padding
-    samples. `logs`: rollout id -> TRL's logs. All processes call it. `reward` is the credited reward (NaN: not
+    """Return the round's completions of all processes in TRL's log format, by role (`order`) and turn, without filler
+    samples. `logs`: id of a rollout -> TRL's logs. All processes call it. `reward` is the credited reward (NaN: not
     measured) and `advantages` the credit; columns of reward functions are NaN for samples that were not verified."""
     table = _trl.empty_logs()
     sampled = [(turn, log) for turn in turns if (log := logs.get(id(turn.rollout))) and log["prompt"]]

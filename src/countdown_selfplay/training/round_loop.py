@@ -107,7 +107,7 @@ class RoundLoop:
         return (self.args.seed, "replay", self.counts.attempt, self.counts.rounds, role)
 
     def _count_solved(self, result: RoundResult) -> None:
-        """Record which problems of the data set are solved; log their share and the samples (SGS 2026, figure 1)."""
+        """Record solved problems of the data set; log their share and the generated samples (SGS, figure 1)."""
         result.metrics["round/generations"] = self.counts.generations
         result.metrics["round/tokens"] = sum(self.counts.tokens.values())
         if result.solved:

@@ -59,7 +59,7 @@ def run_joint(
 
 
 def trained(trainer: JointConjecturerProverTrainer, resume: Path | None) -> list[tuple[Path, str, bool]]:
-    """Train; write the policies before anything else could fail, load them again and print their folders."""
+    """Train, export the policies, verify them and print their folders; return the result of `Exports.write_last`."""
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
     exports = trainer.exports.write_last(Path(trainer.args.output_dir))
     for folder, fault, _ in exports:

@@ -309,7 +309,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self.log(metrics)
 
     def report(self, output: str | Path | None = None) -> Path:
-        """Write the report of the run so far to `output`, by default its folder's report.html; return the path."""
+        """Write the report of the run so far to `output` (default: report.html in the run folder); return its path."""
         folder = Path(self.args.output_dir)
         path = folder / "report.html" if output is None else Path(output)
         return report_of(folder, path) if self.processes.main else path
