@@ -118,8 +118,8 @@ def sampling_of(args: Any, role: Any, stops: Sequence[str] | None) -> dict[str, 
 
 
 def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: int | None) -> dict[str, Any]:
-    """Return the arguments of GenerationConfig. `sampling`: values that replace those of DEFAULTS. `ends`: ids of the
-    end tokens. `pad`: id of the padding token (None: first end token). Raises ConfigError if `min_new_tokens` is too large."""
+    """Return the arguments of GenerationConfig. `sampling`: values that replace those of DEFAULTS. `ends`, `pad`: ids
+    of the end tokens and of padding (None: first end token). Raises ConfigError if `min_new_tokens` is too large."""
     how = {**DEFAULTS, **{name: value for name, value in sampling.items() if value is not None}}
     drawn = how["temperature"] > 0
     least, most = how["generation_kwargs"].get("min_new_tokens", 0), how["max_new_tokens"]

@@ -62,9 +62,9 @@ def run_settings(
 def model_settings(
     module: Any, under_adapters: bool, referred_to: bool, gather: Callable[[list[Any]], list[Any]]
 ) -> dict[str, str]:
-    """Return {"model": fingerprint of the initial model}, a hash of the first values of each tensor; {} if training
-    starts from it but does not need it later, because it is neither under adapters (`under_adapters`) nor the
-    reference of a KL term (`referred_to`). Collective: all processes must call it."""
+    """Return {"model": fingerprint of the initial model}, a hash of the first values of each tensor; {} if the initial
+    weights are not needed later, neither as the base of adapters (`under_adapters`) nor as the reference of a KL term
+    (`referred_to`). All processes must call it."""
     if not under_adapters and not referred_to:
         return {}
     listed = [
@@ -133,7 +133,7 @@ def allowed_names(given: str | Iterable[str] | None) -> list[str]:
 
 
 def check_allowed(config: Any) -> None:
-    """Check the names in `allow_changed`: a misspelt name would otherwise be reported only at the resume."""
+    """Raise ConfigError if `allow_changed` names an unknown setting, or one that may never change (NEVER)."""
     known = [*(f.name for f in fields(config)), *CountdownArguments.__dataclass_fields__, *PARTS]
     known += [f"roles.{kind}.{setting}" for kind in config.kinds for setting in FIELDS]
     for name in allowed_names(config.allow_changed):
@@ -177,7 +177,7 @@ def changed_settings(
 
 def plain_name(name: str) -> str:
     """Return the name of a setting without its role: `learning_rate` for `prover_learning_rate` and
-    `roles.guide.learning_rate`. In `allow_changed` it allows the change for all roles."""
+    `roles.guide.learning_rate`. In `allow_changed` the plain name allows the change for all roles."""
     if name.startswith("roles."):
         return name.rpartition(".")[2]
     return FLAT_FIELDS.get(name, ("", name))[1]

@@ -259,7 +259,7 @@ class JointSelfPlayConfig(
 
     @property
     def solver(self) -> Role:
-        """Settings of the player that solves the problems: the first prover, else of the game's first role."""
+        """Settings of the player that solves the problems: the first prover, or the first player of the first role."""
         return self.role("prover" if "prover" in self.kinds else self.kinds[0])
 
     def slots(self, kind: str) -> int:

@@ -105,7 +105,7 @@ def check_settings(config: JointSelfPlayConfig) -> None:
 
 
 def _check_objective(config: JointSelfPlayConfig, role: Role, objective: Any) -> None:
-    """Check that the objective of a trained role, its KL and its supervised term have what they need."""
+    """Check the settings of a trained role that its objective, its KL term and its supervised term depend on."""
     kind, field = role.kind, config.field_of(role.kind, "objective")
     shown = config.shown(kind, "objective")
     if kind == "conjecturer" and objective.needs_correctness:

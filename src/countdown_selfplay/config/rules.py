@@ -70,7 +70,7 @@ def before_trl(config: JointSelfPlayConfig) -> None:
 
 
 def after_trl(config: JointSelfPlayConfig) -> None:
-    """Check the rules on fields that TRL leaves unchanged."""
+    """Check all other rules, after TRL has derived its fields."""
     check_options(config)
     _ = config.trips, config.game_settings  # their values are checked as they are built
     _check_fields(config)
@@ -202,7 +202,7 @@ def refuse_unsupported(config: JointSelfPlayConfig, engine: str) -> None:
 
 
 def refusal(config: JointSelfPlayConfig, engine: str, reward: Any) -> str:
-    """Return, for a dry run, the message that refuses a run with `reward` under `engine`; "" if none does."""
+    """Return the error message of a run with `reward` under `engine`, for a dry run; "" if the run is allowed."""
     try:
         check_schedule(config)
         _check_engine(config, engine)

@@ -84,8 +84,8 @@ def check_reporters(config: Any) -> None:
 
 
 def check_run(config: Any) -> None:
-    """Check that the packages of `report_to` are installed and that `output_dir` can be written. Skipped by a dry run,
-    which may plan for another machine."""
+    """Check that the packages of `report_to` are installed, that `output_dir` can be written, and the schedule and
+    `resume_from_checkpoint`. A dry run, which may plan for another machine, does not call it."""
     for name in config.report_to:
         try:
             INTEGRATION_TO_CALLBACK[name]()

@@ -153,7 +153,7 @@ class BaseProposer(Stateless):
 
     def targets(self, round: Round, anchors: Sequence[Any]) -> list[Any]:
         """Return all problems to play in addition to the proposals, in place of anchors. Called before `propose` if
-        `chooses_targets`; slots that `propose` and `more_targets` do not fill either stay empty."""
+        `chooses_targets`. Slots left over by `targets`, `propose` and `more_targets` stay empty."""
         raise NotImplementedError
 
     def more_targets(self, round: Round, count: int) -> list[Any]:

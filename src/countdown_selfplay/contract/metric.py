@@ -77,7 +77,7 @@ class Metric:
 
 
 def for_players(metrics: Iterable[Metric], players: Mapping[str, Sequence[str]]) -> list[Metric]:
-    """Return the metrics, those with `{role}` or a role's name in braces once per player. `players`: by role."""
+    """Return the metrics, those with `{role}` or `{<a role's name>}` once per player. `players`: role -> players."""
     everyone = [player for names in players.values() for player in names]
     result = []
     for metric in metrics:

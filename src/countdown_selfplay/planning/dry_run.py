@@ -77,7 +77,7 @@ def print_dry_run(
 
 
 def warn_of_room(script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig) -> None:
-    """Print the least change by which a run fits its GPU, if needed. Raises ConfigError if its state cannot fit."""
+    """Print the smallest change with which a run fits its GPU, if it does not. Raises ConfigError as `fitting` does."""
     if args.device.type != "cuda":
         return
     try:
@@ -214,7 +214,7 @@ class Plans:
 
 
 def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) -> list[str]:
-    """Return lines on the sizes of a round and of a micro-batch. `processes`: their number; None: this run's."""
+    """Return lines on the sizes of a round and a micro-batch. `processes`: number of processes (None: of this run)."""
     lines, samples = [], args.samples()
     for kind in dict.fromkeys(s.kind for s in args.all_roles.values()):
         s, players = args.role(kind), len(args.players_of(kind))

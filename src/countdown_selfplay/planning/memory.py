@@ -48,7 +48,7 @@ def launch_of(args: Any) -> Launch:
 
 
 def planned_launch(config: Mapping[str, Any], processes: int | None) -> Launch:
-    """Return the launch of an Accelerate config file; `processes` overrides the file's."""
+    """Return the launch that an Accelerate config file describes; `processes` overrides its `num_processes`."""
     world = processes or int(config.get("num_processes") or 1)
     kind = str(config.get("distributed_type", "NO")).upper()
     engine = "fsdp2" if kind == "FSDP" else "ddp" if world > 1 else "none"

@@ -56,7 +56,7 @@ class Meter:
 
 
 class _Halves(TrainerCallback):
-    """Callback that reads the meter when a round passes from sampling to training, and at its end."""
+    """Callback that reads the meter when a round passes from sampling to training, and when the round ends."""
 
     def __init__(self, meter: Meter) -> None:
         self.meter = meter
@@ -130,7 +130,7 @@ def _give_entropy(args: JointSelfPlayConfig) -> None:
 
 
 def probe_table(measured: dict[str, Any]) -> str:
-    """Format measured peaks, in GiB."""
+    """Format the result of `probe` as a table, in GiB."""
     rows: list[tuple[str, ...]] = [("half of a round", "measured")]
     rows += [(half, f"{measured[half]:.3f}") for half in ("sampling", "training")]
     longest = {key: n for key, n in sorted(measured["log"].items()) if key.endswith("/completion_length_max")}
