@@ -206,8 +206,8 @@ class BaseDomain(Generic[P]):
 
     @property
     def move_format(self) -> str:
-        """Description of a move's format. If the domain also has `was_legal`, `rungs` and `random_of_rung`, a run first
-        tests whether its prover can write a legal move (training/evaluation.py)."""
+        """Description of a move's format. If the domain also has `was_legal`, `rungs` and `random_of_rung`, a run
+        first tests whether its prover can write a legal move (training/evaluation.py)."""
         return ""
 
     was_legal: Any = None

@@ -36,7 +36,7 @@ class Answer:
         index: position of the problem in the problem set.
         problem: key of the problem (`Domain.key`).
         sample: index among the answers to the problem, 0 to n - 1.
-        answer: value for which it votes in majority@k, None for no vote.
+        answer: value for which the answer votes in majority@k, None for no vote.
         tags: number of complete answers in the text.
         tokens: number of tokens before the end token; in moves the sum over the episode.
         truncated: whether the token budget cut the text, or one of its moves.
@@ -238,8 +238,8 @@ def first_difference(old: Any, new: Any, name: str = "") -> tuple[str, Any, Any]
 
 class AnswerFile(AbstractContextManager["AnswerFile"]):
     """JSONL file of an evaluation, open for continuation; a context manager. `rows`: answers of the whole batches that
-    it holds; `batches`: as from `batches_of`. Incomplete batches are removed. Raises DataError for a damaged or other
-    file; ConfigError, naming the first difference, for another setting, and for a file in use."""
+    it holds; `batches`: as from `batches_of`. Incomplete batches are removed. Raises DataError for a damaged file or
+    another kind of file; ConfigError, naming the first difference, for another setting, and for a file in use."""
 
     def __init__(self, path: Path, setting: Mapping[str, Any], batches: Sequence[Sequence[int]]) -> None:
         self.path = path

@@ -46,8 +46,8 @@ def sample_episodes(
     **sampling: Any,
 ) -> list[list[Played]]:
     """Sample `n` episodes of each problem: problems x n. `sampling`: as in sample_completions, for each move, whose
-    generator is seeded by (seed, move). Each of `processes` passes the problems that it plays; if they generate in
-    step, one without unfinished episodes joins in the others' moves."""
+    generator is seeded by (seed, move). Each process passes its part of the problems; if `processes` generate in step,
+    a process without unfinished episodes takes part in the others' moves."""
     if not problems and not processes.in_step:
         return []
     kept: list[list[Completion]] = []
@@ -61,7 +61,7 @@ def sample_episodes(
         total, live = len(problems) * n, len(rows) * each
 
         def told(done: int, of: int) -> None:
-            """Report progress: an episode counts as the share of its moves in the longest possible one."""
+            """Report progress: an unfinished episode counts as its number of moves over `domain.most_moves`."""
             if progress is not None:
                 progress(int(total - live + live * (move + done / of) / domain.most_moves), total)
 

@@ -24,12 +24,12 @@ BETTER, WORSE, MIXED, UNCLEAR = "better", "worse", "mixed", "no change shown"
 UNFINISHED, UNMEASURED = "not finished", "not measured"
 
 FEW = 3
-"""Least number of rounds for a judgement on the end of a run."""
+"""Minimum number of logged rounds for a judgement on a run, or on the last fifth of a run."""
 
 
 def findings(run: Run) -> list[str]:
-    """Return a sentence per problem of the run, causes first: unreadable texts, starvation, lost coverage, unplayed
-    parts, easy problems, rollbacks, metrics beyond the guard's range, others beyond the healthy one; [] if none."""
+    """Return a sentence per problem of the run: unreadable texts, starvation, lost coverage, parts of axes that the run
+    has left, easy problems, rollbacks, metrics outside the guard's or the healthy range, a loss against the control."""
     unread, starved, tripped, rest = list[str](), list[str](), list[str](), list[str]()
     for metric in sorted(run.declared.values(), key=lambda metric: not metric.legible):
         fault = beyond(run, metric)
@@ -65,9 +65,9 @@ def summary(folder: Path | str, evaluation: Mapping[str, Any] | None = None) -> 
 
 
 def healthy_of(run: Run, metric: Metric) -> Range:
-    """Return the metric's healthy range in this run; UNBOUNDED for a share that its design raises. Ladders (answers in
-    moves, several rungs) and runs that admit unsolvable problems play problems beyond the prover's reach. These
-    problems, and targets that are always or never solved, give groups without a signal."""
+    """Return the metric's healthy range in this run; UNBOUNDED for a share that is high by the run's design. Ladders
+    (answers in moves, several rungs) and runs that admit unsolvable problems play problems beyond the prover's reach.
+    Such problems, and targets that are always or never solved, give groups without a signal."""
     rungs = sum(name.startswith("round/rung_") and name.endswith("_played") for name in run.names)
     ladder = rungs > 1 and any(name.endswith("/moves") for name in run.names)
     beyond_reach = ladder or "round/unsolvable_share" in run.names
@@ -88,9 +88,9 @@ class Fault:
 
 
 def beyond(run: Run, metric: Metric) -> Fault | None:
-    """Return the Fault of a metric, or None. Its mean over the last fifth of the rounds is judged, that of a count of
-    events over all rounds. A metric that has come at least half of the way to its range since the first fifth has no
-    fault. With fewer than FEW rounds only the guard's range applies, and LEAST to rates of readable texts."""
+    """Return the Fault of a metric, or None. The mean over the last fifth of the rounds is judged; for a count of
+    events, the mean over all rounds. A metric that has come at least half of the way to its healthy range since the
+    first fifth has no fault. With fewer than FEW rounds only the guard's range applies (LEAST for legible rates)."""
     event, values = metric.in_a_row is not None, run.series(metric.name)
     end = None if event else mean(run, metric.name, late=True)
     value = mean(run, metric.name) if end is None else end
@@ -138,7 +138,7 @@ def lost_coverage(evaluation: Mapping[str, Any]) -> list[str]:
 
 KEPT = 0.2
 """Ratio below which a part of an axis is lost: its share of the played problems over its share of the held-out ones.
-In a run with anchors in a quarter of the slots, every part stays above it."""
+In a run with anchors in a quarter of the slots, every part stays above the ratio."""
 PART = 0.2
 """Least share of the held-out problems that a part must have to be reported."""
 _BACK = (
@@ -148,7 +148,7 @@ _BACK = (
 
 def left_parts(run: Run) -> list[str]:
     """Return a sentence for each property of problems (axis) whose highest or lowest values are too rare in the last
-    rounds (KEPT), with the range that has most held-out problems. Rungs, which a curriculum climbs, are omitted."""
+    fifth of the rounds (KEPT): on the range with the most held-out problems. Rungs are not among the axes."""
     rows = _last_fifth(run)
     if not rows or "round/solve_rate_mean" not in run.names:
         return []

@@ -108,11 +108,11 @@ def hard_problems(
     **sampling: Any,
 ) -> HardProblems:
     """Return `count` problems of the domain that `model` solves at most `most` times in `attempts`. Raises DataError
-    if 20 times as many have fewer.
+    if fewer are found among 20 x `count` problems.
 
     SGS drops problems that a first solver solves more than half of the time and a second one more than 2
-    times in 8, then false problems; here the exact generator makes no false problems, and one model selects, which may
-    be the trained one.
+    times in 8, then false problems; here the exact generator makes no false problems, and a single model selects,
+    which may be the model to train.
 
     Args:
         part: Number of problems per part. None: 2 x `count`.

@@ -176,7 +176,7 @@ class Run:
 
 
 def load_runs(folders: list[Path]) -> list[Run]:
-    """Load each folder as a Run with a distinct name (equal names get their parent folder's as a prefix)."""
+    """Load each folder as a Run. If two names are equal, all get the parent folder's name as a prefix."""
     if not folders:
         raise DataError("A report needs at least one run folder.")
     runs = [load_run(Path(folder)) for folder in folders]
@@ -279,7 +279,7 @@ def _counts(value: Any, path: Path, number: int) -> list[int]:
 
 
 def read_object(path: Path, what: str, take: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    """Read a file's JSON object and convert it with `take`; {} if the file is absent. Raises DataError."""
+    """Read a file's JSON object and convert it with `take`; {} without a file. Raises DataError, which names `what`."""
     if not path.is_file():
         return {}
     with json_shape(path, what, _ABSENT) as raw:

@@ -81,7 +81,7 @@ def load_model(
 
 
 def dtype_on(place: str, folder: Path | None) -> str:
-    """Return the precision in which `load_model` loads the model of a folder on `place`."""
+    """Return the precision in which `load_model` loads the model of a folder on `place`; "auto" if not recorded."""
     if place.startswith("cpu"):
         return "float32"
     config = None if folder is None else folder / "config.json"

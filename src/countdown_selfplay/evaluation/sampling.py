@@ -122,7 +122,7 @@ def sample_completions(
             mask = torch.tensor([[0] * (width - len(ids[i])) + [1] * len(ids[i]) for i in batch])
             model_inputs = dict(input_ids=input_ids.to(device), attention_mask=mask.to(device), **extra)
             with private_generator(device, "evaluation", seed, number):
-                # a set of policies does it itself
+                # A PEFT model of the trainer does it in its `generate`.
                 pretrained = isinstance(model, PreTrainedModel)
                 output = model.generate(**(without_idle_rows(model, model_inputs) if pretrained else model_inputs))
             mine.append((start, decoded(tokenizer, output[:, width:].tolist(), config)))
@@ -203,8 +203,8 @@ def _check(n: int, batch_size: int, sampling: Mapping[str, Any]) -> None:
 
 
 def decoded(tokenizer: Any, completions: Sequence[Sequence[int]], config: GenerationConfig) -> list[Completion]:
-    """Convert ids that were generated under `config` to completions: text up to the first end token; truncated if it
-    has neither an end token nor a stop string within the budget."""
+    """Convert ids that were generated under `config` to completions: text up to the first end token. A completion is
+    truncated if it has neither an end token nor a stop string within the budget."""
     ends = set(config.eos_token_id)
     lengths = [next((at for at, i in enumerate(row) if i in ends), len(row)) for row in completions]
     kept = [row[:length] for row, length in zip(completions, lengths, strict=True)]
@@ -253,7 +253,7 @@ def many_ids(tokenizer: Any, prompts: Sequence[Any], completions: Sequence[str])
 
 
 def text_of(completion: Any) -> str:
-    """Return the text of a completion: a string, or one assistant message in a list. Raises DataError."""
+    """Return the text of a completion: a string, or one assistant message in a list. Raises DataError otherwise."""
     if isinstance(completion, str):
         return completion
     if isinstance(completion, list) and len(completion) == 1 and isinstance(completion[0], Mapping):

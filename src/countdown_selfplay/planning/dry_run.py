@@ -77,7 +77,7 @@ def print_dry_run(
 
 
 def warn_of_room(script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig) -> None:
-    """Print the smallest change with which a run fits its GPU, if it does not. Raises ConfigError as `fitting` does."""
+    """Print the smallest change with which a run fits its GPU, if needed. Raises ConfigError as `fitting` does."""
     if args.device.type != "cuda":
         return
     try:
