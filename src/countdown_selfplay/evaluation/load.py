@@ -279,7 +279,7 @@ def _counts(value: Any, path: Path, number: int) -> list[int]:
 
 
 def read_object(path: Path, what: str, take: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    """Read a file's JSON object and convert it with `take`; {} without a file. Raises DataError, which names `what`."""
+    """Read a file's JSON object and convert it with `take`; {} without a file. Raises DataError for a wrong form."""
     if not path.is_file():
         return {}
     with json_shape(path, what, _ABSENT) as raw:

@@ -134,8 +134,8 @@ def _now() -> str:
 
 
 class RunFolder(TrainerCallback):
-    """Callback that appends logs to metrics.jsonl and samples to samples.jsonl, and at a save writes solve rates; with
-    `rounds_per_export` it exports `<agent>_<k>/round_<r>/model/` (Multimodal LLM Self-Play, appendix B)."""
+    """Callback that appends logs to metrics.jsonl and samples to samples.jsonl, writes solve rates at each save, and
+    every `rounds_per_export` rounds exports `<player>/round_<r>/model` (Multimodal LLM Self-Play, appendix B)."""
 
     def __init__(self, buffer: MetricsBuffer, exports: Exports, solve_rate: CumulativeSolveRate) -> None:
         self.buffer, self.exports, self.solve_rate = buffer, exports, solve_rate
@@ -221,7 +221,7 @@ class BeforeAfter(TrainerCallback):
             self._write(args, state)
 
     def start(self) -> None:
-        """Discard earlier evaluations, but at the first run keep the one before training."""
+        """Discard the evaluations of an earlier `train`; keep one that was made before the first `train`."""
         if self.begun:
             self.before = {}
         self.after = {}
