@@ -140,13 +140,13 @@ def trl_defaults(args: Any) -> Iterator[None]:
     """Hide the settings that this library handles while GRPOTrainer.__init__ runs.
 
     Settings:
-        beta: with beta > 0 TRL would reload a reference from the model's path; ours is the initial weights.
+        beta: with beta > 0 TRL would reload a reference from the model's path; here it is the initial weights.
         model_init_kwargs: the models are already built.
         entropy_coef, use_adaptive_entropy: the bonus is per role.
-        torch_compile: accelerate would compile the whole module for each length; ours is
-          by layers (policies/compiled.py).
+        torch_compile: accelerate would compile the whole module for each length; policies/compiled.py
+          compiles single layers.
         gradient_checkpointing_kwargs: for an adapter under ZeRO-3 TRL sets use_reentrant=True, and
-          reentrant checkpointing fails with several roles in one window; without it DeepSpeed 0.19 trains
+          reentrant checkpointing fails with several roles in one step; without it DeepSpeed 0.19 trains
           adapters correctly (tests/distributed).
     """
     hidden: dict[str, Any] = {"beta": 0.0, "entropy_coef": 0.0, "use_adaptive_entropy": False}
@@ -171,7 +171,7 @@ def sampling_overrides(
 
 
 def empty_logs() -> dict[str, Any]:
-    """Return an empty `_logs`, in which TRL collects completions for `log_completions`, without a limit of rows."""
+    """Return an empty `_logs`, in which TRL collects completions for `log_completions`, with unbounded lists."""
     return {name: defaultdict(list) if name in ("rewards", "extra") else [] for name in COMPLETION_LOGS}
 
 

@@ -31,7 +31,7 @@ def check_seam() -> None:
 
 def moved_names(trainer: type, source: str, base_source: str) -> list[str]:
     """Return a phrase for each missing or changed private name. `trainer`: GRPOTrainer. `source`, `base_source`: text
-    of its file and of the Trainer's; "": names that need this text are not checked."""
+    of the files of GRPOTrainer and Trainer; "": names that need the text are not checked."""
     found = [phrase for path, wanted in _trl.IMPORTED.items() if (phrase := _moved_import(path, wanted))]
     for wanted_by, exact in ((_trl.OVERRIDDEN, True), (_trl.CALLED, False)):
         for name, wanted in wanted_by.items():

@@ -142,7 +142,7 @@ def prompt_ids(tokenizer: Any, prompt: Any) -> list[int]:
 
 
 def end_of_turn(tokenizer: Any) -> int | None:
-    """Return the id of the token that the chat template puts after an assistant's message; None if not special."""
+    """Return the id of the special token that ends an assistant's message in the chat template, or None."""
     turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
     rendered = _rendered(tokenizer, turn, tokenize=False)
     after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]

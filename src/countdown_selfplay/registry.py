@@ -74,8 +74,8 @@ class Registry(dict[str, T]):
         )
 
     def load(self, name: str) -> Any:
-        """Return the entry called `name`; my_package.my_module:MyClass is imported. Raises UnknownNameError, which
-        suggests the nearest name, and ConfigError if a module cannot be imported."""
+        """Return the entry called `name`, or the imported object of a name such as my_module:MyClass. Raises
+        UnknownNameError, which suggests the nearest name, and ConfigError if a module cannot be imported."""
         entry = name if name not in self and ":" in name else self[name]
         if not isinstance(entry, str):
             return entry

@@ -76,8 +76,8 @@ def model_settings(
 
 
 def _without_roles(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the config's fields, plus each role setting without a field under a name such as `roles.guide.beta`; the
-    entry `roles` becomes the names of the roles other than prover and conjecturer."""
+    """Return the config's fields and, under names such as `roles.guide.beta`, the role settings that have no field.
+    The entry `roles` becomes the names of the roles other than prover and conjecturer."""
     roles = parsed_roles(config.get("roles"))
     flat = {name: value for name, value in config.items() if name != "roles"}
     for kind in {*FLAT, *roles}:

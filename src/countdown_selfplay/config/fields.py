@@ -16,7 +16,7 @@ _SHARE = Range(0, 1, "a share")
 
 
 def _mapping(name: str, example: str) -> Any:
-    """Return a property: the field `name`, a mapping or its JSON text, as a dict."""
+    """Return a property that parses the field `name`, a mapping or JSON text, to a dict. `example`: for errors."""
     return property(lambda config: json_object(name, getattr(config, name), example))
 
 

@@ -147,7 +147,7 @@ class JointSelfPlayConfig(
         return self.written.get((kind, setting), flat if flat in FLAT_FIELDS else f"roles.{kind}.{setting}")
 
     def shown(self, kind: str, setting: str) -> str:
-        """Return a role's setting with the given value, as errors name it: "`prover_beta` (0.1)"."""
+        """Return name and value of a role's setting for an error message: "`prover_beta` (0.1)"."""
         return f"`{self.field_of(kind, setting)}` ({self.given(kind, setting)})"
 
     def was_given(self, kind: str, setting: str) -> bool:
@@ -194,7 +194,7 @@ class JointSelfPlayConfig(
         return list({s.kind: s for s in reversed(self.all_roles.values())}.values())[::-1]
 
     def role(self, role: str) -> Role:
-        """Return the settings of a player, or of a role's first player; for a role without players, with `players` 0.
+        """Return the settings of a player, or of a role's first player. For a role without players `players` is 0.
         Raises ConfigError for an unknown name."""
         players = self.all_roles
         kinds = {settings.kind: settings for settings in reversed(players.values())}
@@ -330,7 +330,7 @@ class JointSelfPlayConfig(
 
     @property
     def describes_domain(self) -> bool:
-        """Whether the config describes the domain. Countdown's arguments, if not in `domain_kwargs`, may be in a
+        """Whether the config alone describes the domain. Without `domain_kwargs`, Countdown's arguments may be in a
         separate CountdownArguments."""
         return self.domain != "countdown" or self.domain_kwargs is not None
 

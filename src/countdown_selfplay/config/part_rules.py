@@ -1,5 +1,5 @@
-"""Rules on the parts of a run: domain, game, proposer and guide can be built from their arguments and fit each other,
-and the generation backend reads the settings that are given for it, without a bias of the gradient."""
+"""Rules on the parts of a run: domain, game, proposer and guide must accept their arguments and fit each other, and
+the generation backend must read the settings that are given for it."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def without(argv: list[str], flag: str) -> list[str]:
 
 
 def underscored(argument: str) -> str:
-    """Return an option with underscores in its name: `--n_problems=5` for `--n-problems=5`. Others are unchanged."""
+    """Replace dashes in an option's name: `--n-problems=5` becomes `--n_problems=5`. Other arguments are unchanged."""
     name, equals, value = argument.partition("=")
     return name.replace("-", "_").replace("__", "--", 1) + equals + value if name.startswith("--") else argument
 
@@ -310,8 +310,8 @@ def _fault(error: Exception) -> str:
 
 
 def _measured(value: Any, path: str, known: dict[int, tuple[float, float]]) -> tuple[float, float]:
-    """Return the number of values in a value, and its depth. known: results of lists and mappings by `id`, infinite
-    while they are computed, which detects a value that contains itself."""
+    """Return the number of values in `value`, and the depth of nesting. `known`: results of lists and mappings by
+    `id`, infinite while they are computed, which detects a value that contains itself."""
     if isinstance(value, str) and "\0" in value:
         raise ConfigError(f"{path}: {value!r:.60} holds the character NUL, which no name or path can; remove it.")
     if not isinstance(value, dict | list | tuple | set):

@@ -64,7 +64,7 @@ def _check_counts(config: JointSelfPlayConfig, kind: str, optional: bool) -> Non
 
 
 def check_players(config: JointSelfPlayConfig) -> None:
-    """Check the ranges of role settings; refuse those that a role with frozen or shared weights would not read."""
+    """Check the ranges of role settings; refuse settings that a role with frozen or shared weights would ignore."""
     for (kind, setting), name in config.written.items():
         check_number(name, setting, config.given(kind, setting))
     for s in config.one_of_each_kind:
@@ -171,8 +171,8 @@ def _check_supervised(config: JointSelfPlayConfig, role: Role, objective: Any) -
 
 
 def refuse_ignored_charges(config: JointSelfPlayConfig, kind: str, field: str, name: str, objective: Any) -> None:
-    """Raise ConfigError for a length charge that the prover's objective does not read. `field`: setting that chose the
-    objective. `name`: its value."""
+    """Raise ConfigError for a length penalty that the prover's objective does not read. `field`, `name`: name and
+    value of the setting that chose the objective."""
     if kind != "prover" or objective.reads_rewards:
         return
     cures = {
@@ -217,7 +217,7 @@ def _group_name(config: JointSelfPlayConfig, kind: str) -> str:
 
 def check_tokens(config: JointSelfPlayConfig, prompts: Mapping[str, int], moves: int = 1) -> None:
     """Raise ConfigError if `max_tokens_per_micro_batch` cannot hold a prompt with one answer of each trained role.
-    prompts: tokens of the longest prompt by role, where known. moves: moves in an answer, all in one micro-batch."""
+    `prompts`: tokens of the longest prompt by role, where known. `moves`: most moves in a solver's answer."""
     budget = config.max_tokens_per_micro_batch
     for s in (s for s in config.one_of_each_kind if s.trained and budget):
         prompt, rows = prompts.get(s.kind), moves if s.kind == config.solver.kind else 1

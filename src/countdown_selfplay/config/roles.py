@@ -149,7 +149,7 @@ EACH = ("model", "temperature", "top_p", "top_k", "learning_rate")
 
 
 def check_number(name: str, setting: str, value: object) -> None:
-    """Raise ConfigError for a number outside the range of a role's setting; other values pass. `name`: in messages."""
+    """Raise ConfigError, which names `name`, for a number outside the range of a role's setting."""
     help_of(FIELDS[setting]).range.check(name, value)
 
 
@@ -160,7 +160,7 @@ def usual(setting: str) -> Any:
 
 
 def role_option(kind: str, setting: str) -> Any:
-    """Declare the field of the config for a role's setting; its default None means that it was not given."""
+    """Declare the field of the config for a role's setting; its default None means that the user did not set it."""
     text = help_of(FIELDS[setting])
     usual = f" Default: {FIELDS[setting].default}." if setting == "objective" else ""
     return option(None, text.replace("{role}", kind) + usual, text.range, free=text.free)

@@ -1,5 +1,5 @@
-"""Rules on fields that TRL and Transformers declare, and their defaults, for the configs of all trainers. The checks
-of the two libraries pass NaN, and values with which a run fails late, or trains as if they had not been given."""
+"""Rules on fields that TRL and Transformers declare, and their defaults, for the configs of all trainers. The two
+libraries accept NaN, and values that have no effect or with which a run fails late."""
 
 from __future__ import annotations
 

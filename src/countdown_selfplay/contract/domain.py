@@ -66,7 +66,7 @@ class BaseDomain(Generic[P]):
     """
 
     def problem(self, row: Mapping[str, Any], index: int = 0) -> P:
-        """Return the problem of a data set's row. Raises DataError, with `index` and column, for an invalid row."""
+        """Return the problem of a data set's row. Raises DataError, which names `index` and column, if invalid."""
         raise NotImplementedError
 
     def key(self, problem: P) -> str:
@@ -98,8 +98,8 @@ class BaseDomain(Generic[P]):
     """Rules of a valid answer, for rewards that use them."""
 
     cures: Mapping[str, str] = MappingProxyType({})
-    """Declared name of a metric (`{prover}/format_rate`) -> remedy that replaces the metric's `cure`. It may name
-    settings of the domain."""
+    """Declared name of a metric (`{prover}/format_rate`) -> remedy that replaces the metric's `cure`, such as a
+    setting of the domain."""
 
     # Data sets
 

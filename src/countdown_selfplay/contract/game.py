@@ -19,8 +19,8 @@ LARGEST_REWARD = 1e12
 
 
 class BaseGame(Stateless):
-    """Base class of games: the course of one round. A subclass sets `roles` and implements `play`; the
-    rest is optional.
+    """Base class of games, which define the course of a round. A subclass sets `roles` and implements
+    `play`; the rest is optional.
 
     Example::
 
@@ -77,7 +77,7 @@ class Proposal:
     """Candidate problem of a round."""
 
     problem: Any
-    """Problem that was read, or None."""
+    """Problem that was parsed; None if the proposal is unreadable."""
     reason: str = "ok"
     """Reason why the proposal may not be played, or "ok"."""
     by: str | None = None
@@ -85,7 +85,7 @@ class Proposal:
     request: Any = None
     """Request that the proposal answers, or any value that identifies the proposal in `learn`: a target, an arm."""
     facts: Mapping[str, bool] = field(default_factory=dict)
-    """Properties of the proposal by `Domain.check`."""
+    """Properties of the problem that `Domain.check` returned."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class BaseProposer(Stateless):
         raise NotImplementedError
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
-        """Learn from a round; return the turns of its players, [] if no model is trained."""
+        """Learn from a round; return the turns of the proposer's players, [] if no model is trained."""
         return []
 
     def logged(self) -> dict[str, Any]:

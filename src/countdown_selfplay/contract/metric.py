@@ -13,7 +13,7 @@ Range = tuple[float, float]
 """Closed range; an infinite end is unbounded."""
 UNBOUNDED = (-inf, inf)
 SHARE = (0.0, 1.0)
-"""View of a panel of shares."""
+"""`Panel.view` of a chart whose metrics are shares."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def range_text(bounds: Range) -> str:
 
 
 def as_json(metric: Metric) -> dict[str, Any]:
-    """Return the non-empty fields that a reader of the run folder needs; an end of a range that is null is open."""
+    """Return the non-empty fields that a reader of the run folder needs; in ranges, null is an infinite end."""
     result: dict[str, Any] = {
         name: getattr(metric, name) for name in ("help", "in_a_row", "word", "subject", "cure", "legible")
     }

@@ -56,7 +56,7 @@ class Engine:
         return self.name == "ddp" and bool(self.accelerator.mixed_precision == "bf16")
 
     def place_reference(self, model: nn.Module) -> nn.Module:
-        """Return the frozen copy on the device and in the precision of its forward pass."""
+        """Move a frozen copy to this process's device, convert it to its forward pass's precision, and return it."""
         model = model.to(self.accelerator.device)
         return narrow(model) if self._narrows else model
 
@@ -87,7 +87,7 @@ class Engine:
     def before_backward(
         self, loss: torch.Tensor, role: str, score: Score, wrapped: nn.Module, first: bool
     ) -> torch.Tensor:
-        """Return the loss of a micro-batch with the engine's additions. `first`: the first of its step."""
+        """Return the loss of a micro-batch with the engine's additions. `first`: whether it is the step's first."""
         return loss
 
     def before_last_backward(self, optimizer: Any, held: frozenset[str]) -> None:
@@ -110,7 +110,7 @@ class Engine:
 
     def release(self) -> bool:
         """Prepare another training in the same process (a rollback). Returns whether the wrapped module is obsolete:
-        all references to it must go, or it keeps its optimizer's state while the new one is built."""
+        then all references to it must be dropped, because it keeps the old optimizer's state in memory."""
         return False
 
 

@@ -70,8 +70,8 @@ class Processes:
         return list(items[len(items) * self.rank // self.world : len(items) * (self.rank + 1) // self.world])
 
     def deal(self, items: Sequence[T]) -> list[T]:
-        """Return every `world`-th item for this process. All get the same number, so that none waits for another: the
-        last ones repeat their first item if necessary."""
+        """Return every `world`-th item for this process. All processes get the same number, so that none waits for
+        another: the last processes get `items[0]` in addition if necessary."""
         mine = list(items[self.rank :: self.world])
         each = -(-len(items) // self.world)
         return mine + [items[0]] * (each - len(mine)) if items else []

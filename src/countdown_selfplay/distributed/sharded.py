@@ -90,9 +90,9 @@ class ZeroEngine(Engine):
     def before_backward(
         self, loss: torch.Tensor, role: str, score: Score, wrapped: nn.Module, first: bool
     ) -> torch.Tensor:
-        """Add 0 times a forward pass of one token through each other policy, in the first pass under ZeRO-3, which
-        overwrites gradient buffers there and adds later: a role that came first in a later pass would silently get its
-        previous step's gradient added."""
+        """Add 0 times the log-prob of one token under each other policy to a step's first loss under ZeRO-3, which
+        overwrites gradient buffers in the first backward pass and adds to them later: a role without a part in the
+        first pass would silently get its previous step's gradient added."""
         if self.stage != 3 or not first:
             return loss
         token = torch.zeros((1, 1), dtype=torch.long, device=loss.device)
@@ -107,8 +107,8 @@ class ZeroEngine(Engine):
         return loss
 
     def before_last_backward(self, optimizer: Any, held: frozenset[str]) -> None:
-        """Keep weights and moments of the `held` roles unchanged: DeepSpeed gives its flat parameters a gradient
-        inside its step, where the optimizer does not see it."""
+        """Keep weights and moments of the `held` roles unchanged by hooks of the optimizer's step, because DeepSpeed
+        sets the gradients of its flat parameters only inside its own step."""
         while hasattr(optimizer, "optimizer"):  # inside accelerate's wrapper and DeepSpeed's
             optimizer = optimizer.optimizer
         while self.hooks:
@@ -206,7 +206,7 @@ def full_precision_outputs(policy: Any) -> Any:
 
 
 def fill_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
-    """Add zero state for parameters that have not stepped while others have."""
+    """Create zero optimizer state for the parameters without state, if another parameter has state."""
     known = next((state for state in optimizer.state.values() if state), None)
     if known is None:
         return

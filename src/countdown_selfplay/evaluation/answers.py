@@ -86,7 +86,7 @@ def identity(domain: Any, problem: Any) -> tuple[Any, ...]:
 
 
 def batches_of(prompts: Sequence[Any], n: int, batch_size: int) -> list[list[int]]:
-    """Return batches of problem indices by prompt length, each of at most `batch_size` answers or one problem."""
+    """Return problem indices, sorted by prompt length, in batches of at most `batch_size` answers or one problem."""
     order = sorted(range(len(prompts)), key=lambda i: len(str(prompts[i])))
     size = max(1, batch_size // n)
     return [order[start : start + size] for start in range(0, len(order), size)]

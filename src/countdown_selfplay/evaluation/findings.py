@@ -28,8 +28,8 @@ FEW = 3
 
 
 def findings(run: Run) -> list[str]:
-    """Return a sentence per fault of the run, causes first: unreadable texts, starvation, lost coverage, unplayed parts
-    of axes, easy problems, rollbacks, metrics outside the guard's or healthy range, no log, worse than the control."""
+    """Return a sentence per fault of the run, causes first: unreadable texts, starvation, lost coverage, unplayed
+    parts of axes, easy problems, rollbacks, metrics outside a range, no log, pass@k below the control."""
     unread, starved, tripped, rest = list[str](), list[str](), list[str](), list[str]()
     for metric in sorted(run.declared.values(), key=lambda metric: not metric.legible):
         fault = beyond(run, metric)

@@ -226,9 +226,9 @@ def id_list(ids: int | list[int] | None) -> list[int]:
 
 
 def completion_ids(tokenizer: Any, completion: Any, chat: bool) -> list[int]:
-    """Return the ids of the completion's text and one end token. `chat`: the end token is that of a turn of the
-    chat template (Qwen2.5's base models have another `eos_token`, and a model that never saw the end of a turn
-    does not stop)."""
+    """Return the ids of the completion's text and one end token. `chat`: take the token that ends a turn in the
+    chat template and not `eos_token` (different in Qwen2.5's base models), because a model that never saw the
+    end of a turn does not stop."""
     end = end_token_id(tokenizer, chat)
     return _ended(tokenizer(text_of(completion), add_special_tokens=False)["input_ids"], end)
 

@@ -187,7 +187,7 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class ProblemSet:
-    """Problems of an evaluation. name: their origin. strata: a label per problem; None without such a column."""
+    """Problems of an evaluation. name: origin of the problems. strata: a label per problem; None without labels."""
 
     name: str
     problems: list[Any]

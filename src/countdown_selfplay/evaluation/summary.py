@@ -94,8 +94,8 @@ def ladder(
 
 
 def differences_by_rung(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
-    """Return after - before by rung, and of the "ladder", for each k, paired over problems: [difference, low, high] of
-    the 95% percentile interval. before, after: JSON values of a prover; {} without `by_rung`."""
+    """Return {k: [difference, low, high]} by rung and for "ladder": changes in pass@k, paired over problems, with 95%
+    percentile intervals; {} without `by_rung`. before, after: JSON values of a prover's evaluation."""
     a, b = before.get("by_rung", {}), after.get("by_rung", {})
     differences: dict[str, dict[str, list[float]]] = {}
     for rung in a:

@@ -144,7 +144,7 @@ def duration(seconds: float) -> str:
 
 class ProgressLine(tqdm):
     """Progress bar of tqdm on stderr, called as (done, total); a context manager. It is redrawn on a terminal;
-    in a file it is written every 30 seconds, behind a carriage return. `enabled`: False on all processes but one, and
+    in a file it is written every 30 seconds, after a carriage return. `enabled`: False on all processes but one, and
     under --disable_tqdm."""
 
     def __init__(self, label: str, unit: str = "answers", enabled: bool = True, stream: TextIO | None = None) -> None:

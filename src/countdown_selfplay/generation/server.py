@@ -1,5 +1,5 @@
-"""vLLM servers outside the training processes, one for all roles or one per role, and the HTTP client to them:
-time-outs, a bounded number of retries with growing pauses, then one error."""
+"""Sampling by vLLM servers outside the training processes, one for all roles or one per role, and their HTTP client
+with time-outs and a bounded number of retries with growing pauses."""
 
 from __future__ import annotations
 

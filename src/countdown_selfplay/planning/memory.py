@@ -82,7 +82,7 @@ def parameters_of(config: Any, adapter: PeftConfig | None = None) -> tuple[int, 
 
 def state(launch: Launch, weights: int, trained: int, weight_bytes: int = 4, frozen: int = 0) -> tuple[Parts, Parts]:
     """Return the parts of the persistent state, and of the gradients, which exist only while training. `weights`,
-    `trained`, `frozen`: numbers of all parameters, of those in an optimizer, of those in frozen linear layers."""
+    `trained`, `frozen`: numbers of all parameters, of trained ones, and of parameters in frozen linear layers."""
     n, deepspeed = launch.processes, launch.kind in ("zero2", "zero3")
     size = 2 if deepspeed and launch.bf16 else weight_bytes
     moments = 12 if deepspeed else 2 * size  # DeepSpeed's: a float32 copy of the weights beside Adam's two moments

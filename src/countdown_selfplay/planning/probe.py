@@ -89,9 +89,9 @@ class _Probed(JointConjecturerProverTrainer):
 
 
 def probe(args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the GiB peaks of this process while sampling and while training, and the last log of the run. Number of
-    rounds, folder and end token differ from the run; the token is practically never sampled, so that texts have full
-    length. All files are removed."""
+    """Play ROUNDS rounds in a temporary folder; return this process's peaks in GiB while sampling and while training,
+    and the last log. The end token is replaced by one that is practically never sampled, so that texts have full
+    length."""
     args = copy.copy(args)
     args.max_steps, args.save_strategy, args.eval_strategy = ROUNDS, SaveStrategy.NO, IntervalStrategy.NO
     args.report_to, args.guard, args.drop_signalless_gradients, args.disable_tqdm = [], False, False, True

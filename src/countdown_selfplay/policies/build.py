@@ -177,7 +177,7 @@ def _no_tokenizer(path: str) -> DataError:
 
 
 def _described(place: str, fault: str) -> str:
-    """Describe the `place` of a model that cannot be loaded. `fault`: of a folder that has a model."""
+    """Describe the `place` of a model that cannot be loaded. `fault`: description if it is a folder with a model."""
     folder = Path(place)
     if not folder.is_dir():
         return "neither a folder nor a hub model in reach"

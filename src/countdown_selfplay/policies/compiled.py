@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def _compile(layer: Any, failed: list[str], **options: Any) -> None:
-    """Compile a layer's `forward`. When a layer fails to compile, its error is put in `failed`, and all run plain."""
+    """Compile a layer's `forward`. If a layer fails, its error is added to `failed` and all layers run uncompiled."""
     plain, compiled = layer.forward, torch.compile(layer.forward, dynamic=True, **options)
 
     @functools.wraps(plain)

@@ -66,8 +66,8 @@ Watch = Callable[[tuple[torch.Tensor, torch.Tensor]], object]
 
 
 def _shortened(model: Any, arguments: dict[str, Any], shortest: int, watch: Watch | None = None) -> dict[str, Any]:
-    """Return the arguments of `generate` with this loop. `shortest`: least length of a beginning that is read
-    separately. `watch`: called with each step's rows and their scores."""
+    """Return the arguments of `generate` with the loop `_decode`. `shortest`: minimum length of a common beginning
+    that is read separately. `watch`: called with each step's rows and their scores."""
     ids, mask, config = arguments["input_ids"], arguments["attention_mask"], arguments.get("generation_config")
     group = common_run(ids, mask)
     start = common_start(ids[::group], mask[::group], shortest)

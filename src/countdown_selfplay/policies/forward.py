@@ -271,7 +271,7 @@ def _plain_scores(model: Any, fused: Any, kwargs: dict[str, Any]) -> Any:
 
 @contextmanager
 def states_changed(model: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[None]:
-    """Replace the hidden states that the LM head gets by `change` of them inside the block."""
+    """Apply `change` to the hidden states that the LM head gets, inside the block."""
 
     def hook(module: Any, arguments: Any, output: Any) -> Any:
         output.last_hidden_state = change(output.last_hidden_state)
@@ -318,7 +318,7 @@ def _packed(fused: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def laid_back(output: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Replace the per-token results of TRL's head by `change` of them, in the layout of the rows."""
+    """Apply `change`, which restores the layout of the rows, to the per-token results of TRL's head."""
     for name in _PER_TOKEN:
         if output.get(name) is not None:
             output[name] = change(output[name])

@@ -124,7 +124,7 @@ def generate_with_stops(generate: Any, tokenizer: Any, /, *args: Any, **kwargs: 
 
 
 def _own_storage(tensor: torch.Tensor) -> torch.Tensor:
-    """Return `tensor`, or a copy if it is part of a larger buffer, as under FSDP2: safetensors refuses that."""
+    """Return `tensor`, or a copy if it is part of a larger buffer (FSDP2), which safetensors refuses to save."""
     whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
     return tensor if whole else tensor.clone()
 

@@ -37,7 +37,7 @@ def _one_temperature(temperatures: Mapping[str, float], roles: Sequence[str]) ->
 
 class LoraPolicies(PolicySet):
     """Adapters named after their roles (see inner_name); a checkpoint holds one PEFT folder per adapter, which the
-    stock Trainer loads. The reference of every role, and the policy of a frozen one, is the base without adapters."""
+    stock Trainer loads. The reference of every role, and the policy of a frozen role, is the base without adapters."""
 
     def __init__(
         self,

@@ -88,7 +88,7 @@ class GroupedLinear:
 
 @dataclass(eq=False)
 class MixedAdapters:
-    """Mixed passes of one base. `names`: names of the adapters, indexed by `owner_B`."""
+    """State of passes through one base whose rows use different adapters. `names`: adapters, indexed by `owner_B`."""
 
     names: list[str]
     stacked: list[Stacked] = field(default_factory=list)

@@ -101,7 +101,7 @@ def bare(optimizer: Any) -> Any:
 
 
 def group_settings(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
-    """Return the current learning rate, weight decay, betas and so on of each group."""
+    """Return the current settings of each parameter group, such as learning rate, weight decay and betas."""
     return [{name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups]
 
 

@@ -135,7 +135,7 @@ class Packs:
 
 
 def packed(rows: Rows, plan: Plan, device: torch.device | str = "cpu") -> Packs:
-    """Return the tensors of a plan. A segment is the beginning of all prompts, a prompt (without it) or an answer."""
+    """Return the tensors of a plan. Segments: common beginning of the prompts, rest of a prompt, answer."""
     answers_B, prompts_B, (_, width) = rows.answers_B, rows.prompts_B, rows.mask_BC.shape
     padding_B, shift_B = rows.prompt - prompts_B, rows.shift_B
     if rows.start:
@@ -234,7 +234,7 @@ class SharedPrefix:
     """Forward passes of one model that share prompts."""
 
     def __init__(self, model: Any, always: bool) -> None:
-        """Estimate attention's cost. `always`: pack whenever rows share a prompt, not only if that is cheaper."""
+        """Estimate the cost of attention. `always`: pack whenever rows share a prompt, not only if that is cheaper."""
         config = model.config.get_text_config()
         layers = sum(p.numel() for p in model.base_model.parameters()) - model.get_input_embeddings().weight.numel()
         keys = layers / config.num_hidden_layers / (2 * config.hidden_size * ATTENTION)

@@ -238,7 +238,7 @@ def newest(output: Path, processes: int, healthy_only: bool = False, engine: str
 
 def healthy_conjecturer(output: Path, sampled: int, processes: int, engine: str) -> Path | None:
     """Return the newest complete checkpoint with a healthy conjecturer before step `sampled` (the weights of that step
-    wrote the proposals), else the newest later one or None. The code of Allen and Ståblein goes two steps back."""
+    wrote the proposals), else the newest later one or None. The code of Allen and Ståblein goes two back."""
     known = [folder for folder in reversed(checkpoints(output)) if manifest_of(folder).get(CONJECTURER_HEALTHY)]
     known.sort(key=lambda folder: step_in(folder) >= sampled)  # stable: the newest first
     return next((folder for folder in known if defect(folder, processes, engine) is None), None)

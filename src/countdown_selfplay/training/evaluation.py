@@ -33,7 +33,7 @@ class Evaluator:
     method, which splits the work among them and returns the same result on each."""
 
     def __init__(self, sampler: Sampler, engine: Engine, domain: Any, answers: int) -> None:
-        """`answers`: answers per problem (num_generations_eval)."""
+        """Create an evaluator. `answers`: number of answers per problem (num_generations_eval)."""
         self.sampler, self.engine, self.domain, self.answers = sampler, engine, domain, answers
         self.context = sampler.context
         self.args, self.processes = self.context.args, self.context.processes

@@ -196,7 +196,7 @@ class Learner:
     replay: ReplayQueue | None = None
     """Queue of kept answers, for an objective that trains on them."""
     episodes: bool = False
-    """Whether its answers are given in moves."""
+    """Whether the player's answers are given in moves."""
     demonstrations: Demonstrations | None = None
 
 

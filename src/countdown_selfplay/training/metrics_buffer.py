@@ -122,8 +122,8 @@ _COUNT = re.compile(r"round/.+_(proposed|played)")
 
 
 def averaged_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the mean of every scalar metric over the rounds that have it; for counts by axis over all rounds, an
-    absent count being 0."""
+    """Return the mean of every scalar metric over the rounds that have it. Counts by axis are averaged over all
+    rounds, with 0 for an absent count."""
     values: dict[str, list[float]] = {}
     for metrics in rounds:
         for name, value in metrics.items():

@@ -168,7 +168,7 @@ class Pass:
 
     parts: tuple[tuple[str, Sequence[Sample]], ...]
     graph: bool = True
-    """Whether its samples have a gradient; if not, they are only measured."""
+    """Whether the samples have a gradient; if not, they are only measured."""
 
     @property
     def role(self) -> str:
@@ -181,9 +181,9 @@ class Step:
 
     passes: Sequence[Pass]
     counts: Mapping[str, Counts]
-    """Role -> counts that normalise its losses."""
+    """Role -> counts that normalise the role's losses."""
     measured: Mapping[str, Counts]
-    """Role -> counts that normalise its metrics, of the samples that a pass reads."""
+    """Role -> counts, over the samples that a pass reads, that normalise the role's metrics."""
     group_tokens: Mapping[str, Mapping[int, int]]
     """Role -> group -> number of trained tokens."""
     signalless: frozenset[str] = frozenset()

@@ -31,7 +31,7 @@ would read a single adapter."""
 
 
 class Training:
-    """Loop around the stock Trainer's loop that restarts it from a checkpoint when the guard trips."""
+    """Driver of the stock Trainer's loop, which is restarted from a checkpoint when the guard trips."""
 
     def __init__(self, trl: Any) -> None:
         self.trl, self.args, self.store = trl, trl.args, trl.store
@@ -82,7 +82,7 @@ class Training:
             self.counts.keep_spent(record["spent"])
 
     def _after_trip(self, rollback: Rollback, start: Path | None) -> Path:
-        """Record the rollback; return the newest healthy checkpoint or the healthy one that the run started from."""
+        """Record a rollback; return the checkpoint to resume. Raises CollapseError without one or without a try left."""
         args, processes, counts = self.args, self.processes, self.counts
         close_bars(self.trl.callback_handler.callbacks)
         seen = f"The curriculum collapsed at round {counts.rounds}: {rollback.trip}"

@@ -67,7 +67,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     Args:
         model: Id, path or model of both roles, or one per role: `{"prover": ..., "conjecturer": ...}`.
         reward_funcs: Prover rewards, as in TRL; they get the columns of the domain's `prove_row` and `verdict`.
-            Default: the verifier's score, and the length penalty if `args.length_penalty` is set.
+            Default: the verifier's score, and the length penalties that `args` sets.
         args: Settings. Default: `JointSelfPlayConfig("joint-selfplay")`.
         train_dataset: Anchor problems (columns `nums` or `numbers`, and `target`). Prompts are rendered
             from the numbers. Default: problems of the domain's generator.
@@ -282,9 +282,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return self.lr_scheduler
 
     def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
-        """Train as Trainer does. `True` resumes from the newest complete checkpoint and logs the skipped ones; "auto"
+        """Train as Trainer does. `True` resumes from the newest complete checkpoint and logs defective ones; "auto"
         does so if one exists, and else starts a run. The collapse guard's rollbacks resume from the last healthy
-        checkpoint. SIGTERM ends the run by SystemExit(143) after the round, with a checkpoint."""
+        checkpoint. SIGTERM ends the run by SystemExit(143) after the round, with a checkpoint unless saving is off."""
         return Training(self).train(super().train, resume_from_checkpoint, *args, **kwargs)
 
     def evaluate(
@@ -294,7 +294,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
         """Return pass@k of the prover by the verifier, with private random generators, so that training does not
-        change. Without a data set, here or in the constructor, it uses 512 held-out problems of the domain. The first
+        change. Without a data set, here or in the constructor, 512 held-out problems of the domain are used. The first
         evaluation, before `train`, and the last one are "before" and "after" in evaluation.json."""
         rows: Any = self.eval_dataset if eval_dataset is None else eval_dataset
         step = self.state.global_step if self.is_in_train else None

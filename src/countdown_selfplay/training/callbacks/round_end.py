@@ -98,7 +98,7 @@ class RoundEnd(TrainerCallback):
         return {name: value / world for name, value in losses.items()}
 
     def _gathered(self, pop: str, reduce: Callable[[list[float]], float]) -> dict[str, float]:
-        """Return the metrics that the losses' method `pop` gives, each combined by `reduce` over the processes."""
+        """Call the method `pop` of each role's loss; return the metrics, combined over the processes by `reduce`."""
         popped = {role: getattr(learner.loss, pop)() for role, learner in self.learners.items()}
         mine = {f"{role}/{name}": value for role, losses in popped.items() for name, value in losses.items()}
         values = torch.stack(list(mine.values())).tolist() if mine else []
