@@ -93,7 +93,7 @@ TILE = "_CHUNKED_LOGPROB_CHUNK_SIZE"
 
 @contextmanager
 def tile_of(vocabulary: int) -> Iterator[None]:
-    """Limit the tiles of TRL's fused head to `vocabulary` columns inside the block. Without the limit tiles are views
+    """Limit the tiles of TRL's fused head to `vocabulary` columns inside the block. Without a limit, tiles are views
     of a buffer of TILE (32,768) columns, so that on a CPU each row of a small vocabulary touches separate pages of
     memory. Does nothing if TRL has no TILE."""
     from trl.trainer import utils

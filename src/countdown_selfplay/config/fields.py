@@ -301,8 +301,8 @@ class GuardFields:
 
     @property
     def trips(self) -> dict[str, Bounds]:
-        """Ranges of `guard_trips` by metric. Raises ConfigError if one is not a range; whether the game declares the
-        metric is checked when the game is known."""
+        """Ranges of `guard_trips` by metric. Raises ConfigError if an entry is not a range. The names of the metrics
+        are checked later, when the game is known."""
         trips = {}
         for name, bounds in json_object("guard_trips", self.guard_trips, '{"prover/entropy": [0.1, null]}').items():
             try:

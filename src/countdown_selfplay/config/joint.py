@@ -233,8 +233,8 @@ class JointSelfPlayConfig(
         return "policy" if self.policy_sharing == "tied" else self._names(seen[-1])[index]
 
     def _role(self, kind: str, player: str, weights: str | None, index: int) -> Role:
-        """Resolve every fallback of a player's settings. A frozen player has no KL term, since its weights never
-        move."""
+        """Return a player's settings with every fallback resolved. A frozen player has no KL term, since its weights
+        never move."""
         values = {name: self.given(kind, name) for name in FIELDS}
         values |= dict(enumerate(values["each"] or ())).get(index, {})
         values |= {name: getattr(self, name) for name in PLAIN if values[name] is None}

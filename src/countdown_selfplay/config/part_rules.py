@@ -131,7 +131,7 @@ def _check_placebo(config: JointSelfPlayConfig) -> None:
 
 
 def _check_slots(config: JointSelfPlayConfig, proposer: Any) -> None:
-    """Check that no slots are kept for anchors if the proposer fills all, and that its plan ends by `max_steps`."""
+    """Check that a proposer that fills all slots leaves none to anchors, and that its plan ends by `max_steps`."""
     fraction = config.game_settings.anchor_fraction
     if proposer.fills_slots and fraction:
         raise ConfigError(

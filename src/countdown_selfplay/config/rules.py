@@ -243,7 +243,7 @@ def _check_engine(config: JointSelfPlayConfig, engine: str) -> None:
 
 
 def check_progress(config: JointSelfPlayConfig, engine: str, reward: Any) -> None:
-    """Check the settings that the reward learning_progress needs, which moves the prover's weights temporarily."""
+    """Check settings on which the reward learning_progress depends: it moves the prover's weights temporarily."""
     if not needs_progress(reward):
         return
     start, optimizer = "`conjecturer_reward` learning_progress", getattr(config.optim, "value", config.optim)

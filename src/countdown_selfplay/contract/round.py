@@ -191,7 +191,7 @@ class Round(Protocol):
 
 
 def from_main(round: Round, values: np.ndarray) -> np.ndarray:
-    """Return the first process's `values` on all processes, because processors may differ in the last bit."""
+    """Return the first process's `values` on all processes, because results on processors may differ in a bit."""
     import numpy as np
 
     return np.asarray(round.gather(values.tolist() if round.rank == 0 else []), dtype=float)

@@ -121,7 +121,7 @@ def subject(metric: Metric) -> str:
 
 
 def lost_coverage(evaluation: Mapping[str, Any]) -> list[str]:
-    """Return a sentence if pass@k of the largest k is lower after training, with an interval that excludes 0."""
+    """Return a sentence if pass@k of the largest k fell in training, by a change whose interval excludes 0."""
     name = max(evaluation.get("difference", {}), key=lambda name: int(name.partition("@")[2]), default=None)
     if name is None or evaluation["difference"][name].high >= 0:
         return []
@@ -221,7 +221,7 @@ def _last_fifth(run: Run) -> list[dict[str, float]]:
 
 
 def cost_of_the_conjecturer(run: Run) -> list[str]:
-    """Return a sentence for each pass@k that is higher in the control, with an interval that excludes 0."""
+    """Return a sentence for each pass@k that is higher in the control, by a difference whose interval excludes 0."""
     return [
         f"The conjecturer cost the prover {name}: {change} against the run without it, on as many samples. "
         "Take another `conjecturer_reward`, or train the prover alone (`countdown-selfplay rloo`)."

@@ -16,8 +16,8 @@ from .setting import ATTEMPTS, MOST
 
 @dataclass(frozen=True)
 class HardProblems:
-    """Result of `hard_problems`. problems: the kept ones. correct: right answers to each in the selecting attempts.
-    fresh: right answers to each in as many new attempts. tried: number of problems tried. attempts: number per
+    """Result of `hard_problems`. problems: kept problems. correct: right answers to each in the selecting attempts.
+    fresh: right answers to each in as many new attempts. tried: number of problems tried. attempts: attempts per
     problem. solved: number of tried problems with a right answer."""
 
     problems: list[Any]

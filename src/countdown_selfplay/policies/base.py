@@ -40,7 +40,7 @@ class PolicySet(ABC):
     origins: Mapping[str, str] = MappingProxyType({})
     """Name of the weights -> folder or hub id from which they were loaded; "" for an object without a path."""
     version: str = ""
-    """Identifier of weights that never change under their names; "": a fingerprint of the values shows changes."""
+    """Identifier of weights that never change; "": changes are detected by a fingerprint of the values."""
     top1: bool = False
     """Whether forward passes also mark each token that is the most likely one (accuracy); set before `prepare`."""
     shares_prompts: bool = False

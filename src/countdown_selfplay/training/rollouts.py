@@ -29,8 +29,8 @@ SHORT = 64
 
 @contextmanager
 def sampling_as(engine: Engine, role: str) -> Iterator[None]:
-    """Let the module's `forward` and `generate` act as `role` inside the block, without generation settings of the
-    model and in the precision of the loss: accelerate applies autocast to `forward`, but not to `generate`."""
+    """Let the module's `forward` and `generate` act as `role` inside the block, without the model's own generation
+    settings and in the precision of the loss: accelerate applies autocast to `forward`, but not to `generate`."""
     module = engine.policies.module
     with engine.policies.active(role), engine.sampling(), neutral_generation(module), engine.accelerator.autocast():
         yield

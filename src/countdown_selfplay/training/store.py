@@ -124,9 +124,9 @@ class Store:
         write_atomically(folder / checkpoints.COMPLETE, json.dumps(manifest, indent=1))
 
     def resolve(self, resume: str | bool | None) -> Path | None:
-        """Return the checkpoint that `resume` denotes, or None for a new run: a folder, True for the newest complete
-        one in the output folder, or "auto" for the same if there is one. Raises CheckpointError if the checkpoint is
-        absent, damaged or of a run with other settings."""
+        """Return the checkpoint to resume, or None for a new run. `resume`: a folder, True for the newest complete
+        checkpoint in the output folder, or "auto" for the same if there is one. Raises CheckpointError if the
+        checkpoint is absent, damaged or of a run with other settings."""
         if resume == "":  # an unset shell variable: a fresh run would move the old one aside
             raise CheckpointError("`resume_from_checkpoint` is empty; pass a folder, true, auto or nothing.")
         if isinstance(resume, (str, os.PathLike)):

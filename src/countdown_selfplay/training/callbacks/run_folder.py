@@ -124,7 +124,7 @@ _TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{16,}")
 
 
 def record_of(step: int, logs: dict[str, Any]) -> dict[str, Any]:
-    """Return a line of metrics.jsonl: the step and the values of a log, without None and non-finite ones."""
+    """Return a line of metrics.jsonl: the step and the values of a log that are neither None nor non-finite."""
     finite = {k: v for k, v in logs.items() if v is not None and not (isinstance(v, float) and not math.isfinite(v))}
     return {"step": step, **finite}
 
@@ -205,7 +205,7 @@ class BeforeAfter(TrainerCallback):
         self.after: dict[str, Any] = {}
 
     def take(self, args: Any, state: Any, metrics: dict[str, float], figures: dict[str, Any] | None) -> None:
-        """Record an evaluation. `figures`: the provers', for evaluation.json; None: the evaluation is only logged."""
+        """Record an evaluation. `figures`: provers' results for evaluation.json; None: the evaluation is only logged."""
         start = state.global_step == 0
         if start and not self.begun:
             self.waiting.append(metrics)
