@@ -284,7 +284,7 @@ class JointSelfPlayConfig(
         """Return the greatest number of samples that one of `processes` processes draws in a round, by player. Prompts
         are divided among the processes; all samples of a prompt are drawn on one."""
         group = {s.role: s.num_generations for s in self.all_roles.values()}
-        if self.from_settings:  # whose guide writes one review of a problem
+        if self.from_settings:  # a guide of propose_and_solve writes one review of a problem
             group |= dict.fromkeys(self.players_of("guide"), 1)
         if self.planned_by_game:
             made: Game = GAMES.make(str(self.game), self.game_arguments)

@@ -70,7 +70,7 @@ def over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     as the plain field of all roles: `--learning_rate` also replaces a recipe's prover_learning_rate."""
     below, above = spread(below), spread(above)
     for part, usual, names in (("domain", "countdown", COUNTDOWN), ("game", "propose_and_solve", GAME)):
-        if above.get(part) not in (None, below.get(part, usual)):  # what is below are arguments of another one
+        if above.get(part) not in (None, below.get(part, usual)):  # `below` has arguments of another part
             below = {name: value for name, value in below.items() if name not in names | {f"{part}_kwargs"}}
     mine, theirs = parsed_roles(above.get("roles")), parsed_roles(below.get("roles"))
     if not (theirs or mine or FLAT_FIELDS.keys() & below.keys()):

@@ -29,7 +29,7 @@ def check_kinds(config: JointSelfPlayConfig) -> None:
     game = "The game" if config.game is None else f"`game` ({config.game})"
     for kind in dict.fromkeys([*config.named_kinds, *sorted(kind for kind, _ in config.written)]):
         if kind in config.kinds or (kind == "conjecturer" and not config.given(kind, "players")):
-            continue  # players 0 say that there is no conjecturer, which is so
+            continue  # conjecturer_players=0 in a game without a conjecturer
         roles: Any = config.roles
         fields = sorted(s for (k, s), name in config.written.items() if k == kind and name == f"{kind}_{s}")
         where = config.shown(kind, fields[0]) if fields else f"`roles.{kind}` ({roles[kind]})"

@@ -191,7 +191,7 @@ def _ends_of(value: str) -> list[str]:
 
 _SLOTS = (("", "conjectured"), ("anchor_", "anchor"))
 EASY = 0.8
-"""Solve rate above which played problems are too easy: that of `easy_above`, and the top of the healthy range."""
+"""Solve rate above which played problems are too easy: the default of `easy_above`, and end of the healthy range."""
 
 
 def too_easy(run: Run) -> list[str]:

@@ -51,7 +51,7 @@ class Colocate(VLLMSampler):
         self._copy = Path(self._scratch.name) / "start"
         self._folders = AdapterFolders(Path(self._scratch.name) / "adapters", policies)
         self._requests: dict[str, Any] = {}
-        source = next(iter(source.values())) if isinstance(source, Mapping) else source  # one source, or one a role
+        source = next(iter(source.values())) if isinstance(source, Mapping) else source  # one source, or one per role
         arguments = {**self._start(source, engine), **engine_arguments(args)}
         if self.adapters:
             arguments |= {"enable_lora": True, "max_loras": len(policies.weight_names)}

@@ -172,7 +172,7 @@ class Plans:
         rows = args.per_device_train_batch_size
         if args.max_tokens_per_micro_batch:
             rows = min(rows, max(args.max_tokens_per_micro_batch // tokens, 1))
-        with suppress(Exception):  # whatever a model does that cannot be followed without numbers: no row of it
+        with suppress(Exception):  # a model that fake tensors cannot run gets no row
             how = rows, tokens, launch.bf16, bool(args.gradient_checkpointing)
             training["activations (training)"] = self.activations(adapts, *how)
         samples, sampling, words = args.samples(launch.processes), Parts(), config.get_text_config().vocab_size

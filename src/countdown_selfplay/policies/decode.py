@@ -193,7 +193,7 @@ def _narrow(cache: Any, device: torch.device) -> None:
     if not torch.is_autocast_enabled(device.type):
         return
     kind = torch.get_autocast_dtype(device.type)
-    write = functools.partial(type(cache).update, weakref.proxy(cache))  # a cycle would keep it until a collection
+    write = functools.partial(type(cache).update, weakref.proxy(cache))  # a cycle would keep the cache in memory
     for layer in cache.layers:
         if layer.is_initialized:
             layer.keys, layer.values = layer.keys.to(kind), layer.values.to(kind)

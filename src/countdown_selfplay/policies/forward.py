@@ -113,7 +113,7 @@ def tokens(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor, torch.Te
     ids = (1 + torch.arange(2 * length) * 5 % (count - 1)).to(base.device)
     start, end = length // 2, length - ANSWER
     second = torch.cat([ids[:start], ids[length : length + max((end - start) // 2, 1)]])
-    second[-1] = 1 + ids[end - 1] % (count - 1)  # not the first one's
+    second[-1] = 1 + ids[end - 1] % (count - 1)  # differs from the first prompt's last token
     return ids[:end], second, ids[end : end + 2 * ANSWER].view(2, ANSWER)
 
 

@@ -82,7 +82,7 @@ class Training:
             self.counts.keep_spent(record["spent"])
 
     def _after_trip(self, rollback: Rollback, start: Path | None) -> Path:
-        """Record a rollback; return the checkpoint to resume. Raises CollapseError without a checkpoint or try left."""
+        """Record a rollback; return the checkpoint to resume. Raises CollapseError without a checkpoint or a try."""
         args, processes, counts = self.args, self.processes, self.counts
         close_bars(self.trl.callback_handler.callbacks)
         seen = f"The curriculum collapsed at round {counts.rounds}: {rollback.trip}"

@@ -40,7 +40,7 @@ def run_joint(
         data = data_sets(script, domain)
         held_out = [domain.problem(row, i) for i, row in enumerate(data["eval_dataset"] or ())]
         trainer = JointConjecturerProverTrainer(args=args, domain=domain, **data, **trainer_arguments)
-        resume = trainer.store.resolve(args.resume_from_checkpoint)  # first, to report a wrong one at once
+        resume = trainer.store.resolve(args.resume_from_checkpoint)  # first, to report a wrong checkpoint at once
         if resume is None:
             trainer.evaluator.probe_format()
         if absent_package(CALLED["write_report"]) is None:

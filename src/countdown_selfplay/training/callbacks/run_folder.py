@@ -205,7 +205,7 @@ class BeforeAfter(TrainerCallback):
         self.after: dict[str, Any] = {}
 
     def take(self, args: Any, state: Any, metrics: dict[str, float], figures: dict[str, Any] | None) -> None:
-        """Record an evaluation. `figures`: provers' results for evaluation.json; None: the evaluation is only logged."""
+        """Record an evaluation. `figures`: results of the provers for evaluation.json; None: only log the metrics."""
         start = state.global_step == 0
         if start and not self.begun:
             self.waiting.append(metrics)
