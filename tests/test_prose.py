@@ -66,7 +66,8 @@ def message_wounds(tree: ast.Module, lines: list[str]) -> Iterator[tuple[int, st
         if re.match("[rf]*(\"{3}|'{3})", lines[text.lineno - 1][text.col_offset :]):
             continue
         for number in range(text.lineno, text.end_lineno):
-            piece = re.search(r"""(["'])((?:(?!\1).)* )\1$""", lines[number - 1])
+            row = lines[number - 1]
+            piece = row.endswith((' "', " '")) and re.search(r"""(["'])((?:(?!\1).)* )\1$""", row)
             if piece and len(piece[2].split()) <= 2:
                 yield number, "a piece of one or two words in a message"
 

@@ -64,6 +64,7 @@ def test_every_answer_is_right_and_no_held_out_key_is_in_the_training_data():
     assert train_side | held_out == every
 
 
+@pytest.mark.nightly
 def test_a_run_writes_a_model_that_can_be_measured(tmp_path, capsys):
     output = tmp_path / "tiny"
     assert main(["--output", str(output), "--steps", "1", "--evaluate", "--json", *FEW]) == 0
@@ -112,6 +113,7 @@ def test_the_conjecturers_see_distinct_problems_helps_and_sizes_of_the_train_sid
     assert not any(heldout_key(problem_of(text).key) for _, text in asked_shown(800, seed=0))
 
 
+@pytest.mark.nightly
 def test_a_run_writes_models_that_can_be_measured(tmp_path, capsys):
     output = tmp_path / "made"
     assert ladder(["--output", str(output), "--steps", "1", "--evaluate", "--json", *FEW]) == 0

@@ -29,6 +29,7 @@ def tree(tmp_path):
     return tmp_path
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("tests, outcome", [
     (["test_call", "test_value"], ("caught", "tests/test_small.py::test_value")),
     (["test_call"], ("survived", "1 of tests pass")),

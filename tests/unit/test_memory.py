@@ -190,6 +190,7 @@ print(json.dumps(told | {name: found[name] for name in ("log", "training", "samp
 """
 
 
+@pytest.mark.matrix
 def test_a_probe_plays_full_texts_reads_both_halves_and_leaves_nothing(tmp_path):
     """In a process of its own, as the command is: pages that earlier tests have freed would count as there before."""
     output = str(tmp_path / "run")
