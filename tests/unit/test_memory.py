@@ -296,6 +296,7 @@ def test_a_change_of_the_weights_is_one_that_the_rules_allow_and_the_rest_fits_u
 
 def test_an_engine_without_room_for_weights_and_scores_is_refused():
     assert planned_launch({"mixed_precision": "bf16"}, None) == Launch("none", 1, "cuda", True)
+    assert planned_launch({"num_processes": 2, "use_cpu": True}, None) == Launch("ddp", 2, "cpu", False)
     with pytest.raises(ConfigError, match=r"`vllm_gpu_memory_utilization` \(1e-06\) gives vLLM .* set at least 0.05"):
         said_of(launch=Launch(device="cuda"), generation_backend="vllm", vllm_gpu_memory_utilization=1e-6)
     assert said_of(launch=Launch(device="cuda"), generation_backend="vllm")["vLLM"] == "0.3 of the GPU"

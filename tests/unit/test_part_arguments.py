@@ -10,6 +10,7 @@ import pytest
 from annotated_types import MinLen
 
 from countdown_selfplay.cli.help import KINDS, print_parts
+from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.registry import Count, Registry, Share, annotations_of, fits
 from tests.installed import here
 
@@ -46,6 +47,12 @@ def test_a_value_fits_an_annotation_strictly(value, hint, good):
 def test_values_that_fit_are_handed_on_as_they_are():
     assert PARTS.make("mine", {"count": 2, "share": 1, "free": "any"}).given == (2, 1, "a", "any")
     assert PARTS.make("mine", {"count": 2}, share=0.25, other=3).given == (2, 0.25, "a", None)
+
+
+@pytest.mark.parametrize("entry", [3, type])  # inspect.signature raises TypeError and ValueError
+def test_an_entry_without_a_signature_is_refused(entry):
+    with pytest.raises(ConfigError, match=f"The part 'mine' is {entry!r}, which cannot be built; name a class or"):
+        PARTS.parameters("mine", entry)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,6 +9,7 @@ from tests.joint_config import joint_config
 
 from countdown_selfplay.countdown import Rules
 from countdown_selfplay.rewards.prover.verifier import (
+    checked_reward_funcs,
     countdown_reward,
     default_reward_funcs,
     make_countdown_reward,
@@ -36,6 +37,9 @@ def test_each_completion_is_scored_on_its_own_problem_by_the_rules_that_it_was_m
     texts = ["<answer>3+4</answer>", "<answer>3*4</answer>"]
     assert countdown_reward(texts, numbers=[[3, 4], [3, 4]], target=[7, 7]) == [1.0, 0.1]
     assert countdown_reward(texts, numbers=[[3, 4], [3, 4]], target=[12, 12]) == [0.1, 1.0]
+    [tagged], [bare] = (checked_reward_funcs(countdown_reward, rules) for rules in (None, Rules(answer_format="bare")))
+    problem = {"numbers": [[3, 4]] * 2, "target": [7] * 2}
+    assert (tagged(["3+4", texts[0]], **problem), bare(["3+4", "3*4"], **problem)) == ([0.0, 1.0], [1.0, 0.1])
     chats = [[{"role": "assistant", "content": text}] for text in ANSWERS]
     assert countdown_reward(chats, numbers=[[44, 19, 35]] * 4, target=[98] * 4) == SCORES
     bare = make_countdown_reward(Rules(answer_format="bare", score_wrong=0.25))
