@@ -1,7 +1,7 @@
-"""Countdown arithmetic: problems, an exact verifier, an exact solver, prompts. Needs NumPy and nothing heavier.
+"""Countdown arithmetic: problems, an exact verifier, an exact solver, prompts. Requires only NumPy.
 
 A problem is k positive integers and a target; a solution uses every number exactly once with + - * / and parentheses.
-`/` is true division and rational intermediate values are legal, unless the rules say otherwise."""
+`/` is true division, and intermediate values may be fractions unless `Rules.integers_only` is set."""
 
 from .domain import CountdownDomain
 from .environment import CountdownEnvironment, CountdownMovesEnvironment

@@ -57,7 +57,7 @@ def _computed(expression: str) -> list[tuple[Step, tuple[Step, ...]]]:
 
 
 def _wrong_from(problem: Problem, expression: str, rules: Rules) -> int | None:
-    """Return the index of the first step after which the target is out of reach, or None."""
+    """Return the index of the first step that breaks a rule or puts the target out of reach, or None."""
     for place, (_, results) in enumerate(_computed(expression)):
         left = Counter(problem.numbers)
         left.subtract(number for result in results for number in result.numbers)
@@ -72,8 +72,8 @@ def _wrong_from(problem: Problem, expression: str, rules: Rules) -> int | None:
 
 
 def first_mistake(problem: Problem, answer: str, rules: Rules) -> Step | None:
-    """Return the first step of an answer after which the target is out of reach; None for a right answer, for an
-    answer without steps, and for one that is wrong only because it leaves numbers out."""
+    """Return the first step of an answer that breaks a rule or puts the target out of reach; None for a right answer,
+    for an answer without steps, and for one that is wrong only because it leaves numbers out."""
     place = _wrong_from(problem, answer, rules)
     return None if place is None else steps_of(answer)[place]
 
@@ -97,8 +97,8 @@ def _reaches(values: tuple[Fraction, ...], target: Fraction, integers_only: bool
 
 
 def pieces_of(expression: str) -> list[tuple[str, int]]:
-    """Split an expression after each number (and the parentheses closed there) that completes a step; return (part,
-    number of steps that end in it). [] for a text that is not an expression, and for a division by zero."""
+    """Split an expression wherever a step is complete, after its last number and closing parentheses. Return (part,
+    number of steps that end in the part); [] for a text that is not an expression, and for a division by zero."""
     read = to_postfix(expression)
     if read is None or not steps_of(expression):
         return []
@@ -116,9 +116,9 @@ def pieces_of(expression: str) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class CountdownCritique(Critique):
-    """Critiques of Countdown answers: prompts of Wang et al., judgement by exact steps. Compact prompts are words
-    between spaces, `critic 3 5 7 = 22 : 3 + 5 + 7 :` for a critique and `again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :` for
-    a revision; the critique is then a step of the answer."""
+    """Critiques of Countdown answers, with the prompts of Wang et al. and exact checks of each step. Compact prompts
+    are `critic 3 5 7 = 22 : 3 + 5 + 7 :` for a critique and `again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :` for a revision;
+    with them a critique is a step of the answer."""
 
     rules: Rules
     prover_prompt: str
@@ -151,8 +151,8 @@ class CountdownCritique(Critique):
     def _row(
         self, problem: Problem, word: str, answer: str, asked: list[paper.Message], more: str = ""
     ) -> dict[str, Any]:
-        """Render a row. word, more: first word and ending of a compact prompt. asked: messages, for a chat; for a raw
-        prompt their last text, after the prompt and answer if there are several."""
+        """Build a row. word, more: first word and ending of a compact prompt. asked: messages of a chat prompt; a raw
+        prompt ends in the last message, preceded by question and answer if there are several messages."""
         prompt: Any = PROVER_PROMPTS[self.prover_prompt](problem)
         text = asked[-1]["content"]
         if not isinstance(prompt, str):
@@ -164,8 +164,8 @@ class CountdownCritique(Critique):
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
     def read_critique(self, text: str, answer: str) -> str | None:
-        """Return the critique that the prover sees, or None. Bare answers: a step of the answer, as `steps_of` writes
-        it, which cannot reveal a solution; others: the text from its only MARKER on (contract/critique.py)."""
+        """Return the critique that the prover sees, or None. For bare answers it is a step of the answer, as
+        `steps_of` writes it, which cannot reveal a solution; for others the text from MARKER on (`read_marked`)."""
         if not self.bare:
             return paper.read_marked(text)
         named = steps_of(text)
@@ -175,11 +175,11 @@ class CountdownCritique(Critique):
         return text.split().count(REJECT) if self.bare else str(text).count(paper.NOT_CRITICAL)
 
     def hints_rejection(self, text: str) -> bool:
-        """Return whether a revision rejects the critique in any wording; the tiny model has only the word "right"."""
+        """Return whether a revision contains the sentence of a rejection, boxed or not (bare answers: "right")."""
         return self.rejections(text) > 0 if self.bare else paper.SENTENCE in str(text)
 
     def calls_wrong(self, text: str) -> bool | None:
-        """Return whether a reply calls the step wrong, None if unreadable. Bare replies: "right", or an expression."""
+        """Return whether a reply calls the step wrong; None if unreadable. Bare: an expression says wrong."""
         if not self.bare:
             return paper.reads_wrong(text)
         if self.rejections(text):
@@ -190,11 +190,11 @@ class CountdownCritique(Critique):
         return [step.text for step in steps_of(verify(answer, problem, self.rules).expression or "")]
 
     def first_wrong(self, problem: Problem, answer: str) -> int | None:
-        """Return the index of the first step of an answer that is on no solution path, or None."""
+        """Return the index of the first step of an answer that breaks a rule or excludes all solutions, or None."""
         return _wrong_from(problem, verify(answer, problem, self.rules).expression or "", self.rules)
 
     def cut_at_mistake(self, problem: Problem, answer: str) -> tuple[str, str] | None:
-        """Return (text before the part of an answer in which the first mistake ends, that part); None without one."""
+        """Return the part (`pieces_of`) in which the first mistake ends, as (text before the part, part), or None."""
         place = _wrong_from(problem, answer, self.rules)
         before, done = "", 0
         for text, steps in pieces_of(answer):

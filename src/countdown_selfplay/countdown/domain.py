@@ -28,7 +28,7 @@ from .verifier import CLOSE, Verdict, verify, verify_batch
 
 _BOUNDS = ("number_low", "number_high", "target_low", "target_high")
 _ASKED = ("operands", "or_more")
-"""Keys of a request that constrain the problem."""
+"""Keys of a request that `as_asked` takes."""
 _ANSWERED, _PROPOSED = Problem((1, 2, 3), 1), Problem((3, 5, 7), 22)
 _ANSWERS = {"tags": "<think> 1 + 2 = 3, 3 / 3 = 1 </think>\n<answer> (1 + 2) / 3 </answer>", "bare": "( 1 + 2 ) / 3"}
 _MOVES = {"tags": "<think> 3 - 2 = 1 </think>\n<answer> 3 - 2 = 1 </answer>", "bare": "3 - 2 = 1"}
@@ -73,7 +73,7 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     prover_prompt: str = "countdown_3to4"
     conjecturer_prompt: str = "completion"
     operands: tuple[int, ...] = ()
-    """Operand counts that the conjecturer is prompted for, in rotation; they may repeat. (): those of `spec`."""
+    """Operand counts to request from the conjecturer in turn, with repeats. (): those of `spec`."""
     admit_unsolvable: bool = False
     """Whether unsolvable proposals may be played (Multimodal LLM Self-Play, which has no solvability filter)."""
 
@@ -116,9 +116,9 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return cls(spec, Rules(**rules), operands=tuple(fields.operands), answers=answers, **own)
 
     def propose_row(self, operands: int | None = None, target: Problem | None = None, **asked: Any) -> dict[str, Any]:
-        """Return a row that asks the conjecturer for a problem: with `operands` numbers, or at least as many if
-        `or_more`; without `operands`, one that helps to solve `target` (None: any); with `variant_of`, a variant of
-        that problem, of which the prompt shows `solution`."""
+        """Return a row that asks the conjecturer for a problem: with `operands` numbers (`or_more`: at least as many),
+        or, without `operands`, one that helps to solve `target` (None: any problem). With `variant_of` the row asks
+        for a variant of that problem, whose `solution` the prompt shows."""
         if "variant_of" in asked:
             problem, solution = asked["variant_of"], asked["solution"]
             written = verify(solution, problem, self.rules).expression or str(solution)
@@ -137,8 +137,8 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
 
     @cached_property
     def asks(self) -> tuple[dict[str, int], ...]:
-        """Requests to the conjecturer, in turn: {"operands": 3}, {"operands": 4}; only {} for a prompt that leaves the
-        size open, whose proposals share a baseline."""
+        """Requests to the conjecturer, in turn, such as {"operands": 3} and {"operands": 4}; a single {} for a prompt
+        that leaves the size open, so that all its proposals share a baseline."""
         if self.conjecturer_prompt in SIZELESS_PROMPTS:
             return ({},)
         return tuple({"operands": k} for k in self.operands or self.spec.operands)
@@ -175,23 +175,23 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
 
     @cached_property
     def example_keys(self) -> frozenset[str]:
-        """Keys of all worked examples in the conjecturer's prompts."""
+        """Keys of the worked examples in the conjecturer's prompts, except in JSON prompts (proposals.py)."""
         shown = EXAMPLES.get(self.conjecturer_prompt)
         return frozenset() if shown is None else frozenset(example.key for example in shown(self.spec))
 
     @cached_property
     def asks_operands(self) -> bool:
-        """Whether the conjecturer's prompt depends on the requested operand count."""
+        """Whether the conjecturer's prompt depends on the requested operand count; False if `spec` has one count."""
         prompts = [self.propose_row(k)["prompt"] for k in sorted(set(self.spec.operands))]
         return len(prompts) > 1 and all(prompt != prompts[0] for prompt in prompts[1:])
 
     def as_asked(self, problem: Problem, operands: int, or_more: bool = False) -> bool:
-        """Return whether the problem has the requested count (or_more: at least); True if prompts do not state it."""
+        """Return whether the problem has `operands` numbers (or_more: at least as many); True unless asks_operands."""
         count = len(problem.numbers)
         return count == operands or (or_more and count > operands) or not self.asks_operands
 
     def in_range(self, problem: Problem) -> bool:
-        """Return whether the problem is in the ranges of `spec` and, with answers in moves, up to `value_high`."""
+        """Return whether the problem is in the ranges of `spec`; in moves its target is also at most `value_high`."""
         return self.outside(problem) is None
 
     def outside(self, problem: Problem) -> str | None:

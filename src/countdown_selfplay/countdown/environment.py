@@ -34,8 +34,8 @@ def asked_to_move(problem: Problem) -> str:
 
 
 class _Environment:
-    """Base class of the environments. rules: the verifier's, used without answer tags. ask: renders the question, the
-    value of `reset`, which TRL appends to the last message of the row's prompt."""
+    """Base class of the environments. rules: the verifier's, used without answer tags. ask: function that renders the
+    question, which `reset` returns and TRL appends to the last message of the row's prompt."""
 
     def __init__(self, rules: Rules, ask: Callable[[Problem], str]) -> None:
         self._rules, self._ask = replace(rules, answer_format="bare"), ask

@@ -212,8 +212,8 @@ class Written(NamedTuple):
 
 
 def written_forms(numbers: Iterable[int], orders: Iterable[tuple[int, ...]] | None = None) -> Iterator[Written]:
-    """Yield every ordered binary tree over `numbers`, each used once. orders: only these orders of the numbers. Texts
-    may repeat; meant for at most three numbers, or a few orders of four, which have 320 trees each."""
+    """Yield every expression that uses each of `numbers` once, as ordered binary trees. orders: only these orders of
+    the numbers. Texts may repeat; for at most three numbers, or a few orders of four, which have 320 trees each."""
     for order in sorted(set(permutations(numbers))) if orders is None else orders:
         yield from _trees(order)
 
@@ -231,7 +231,7 @@ def _trees(order: tuple[int, ...]) -> Iterator[Written]:
 
 
 def combined(left: Written, sign: str, right: Written) -> Written:
-    """Join two expressions with only the necessary parentheses, and those of `a + ( b - c )`."""
+    """Join two expressions with only the necessary parentheses, and those of `a + ( b - c )` and `a * ( b / c )`."""
     rank = _PRECEDENCE[sign]
     left_text, right_text = left.text, right.text
     if left.operator and _PRECEDENCE[left.operator] < rank:

@@ -20,7 +20,7 @@ from .moves import Move
 from .problem import DEFAULT_RULES, Problem, Rules
 
 ARTIFICIAL = 10
-"""Multiple of the problems' largest number above which an intermediate value adds to complexity."""
+"""Multiple of both problems' largest number or target above which an intermediate value adds to complexity."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, sol
           at least half of the numbers shared, and the same target or the same necessary operators. 2: at least half of
           the numbers shared, or the same target. 1: any other problem. 0: any other problem that is trivial (at most
           one operation on its numbers reaches its target), the same problem, or one with fewer than two numbers.
-        redundancy: 1 if some of the numbers reach the proposal's target without the others, or if the solution
+        redundancy: 1 if some of the numbers reach the proposal's target without the others, or if `solution`
           multiplies or divides by 1, adds or subtracts 0, or has two equal values that cancel.
         complexity: 1 for more numbers than the target problem has, plus 1 if every solution is nested three deep or
-          more, plus 2 if every solution passes through a fraction, plus 1 if the solution passes through a value more
-          than ARTIFICIAL times the largest number of both problems; at most 4, and 4 without a solution.
+          more, plus 2 if every solution passes through a fraction, plus 1 if `solution` passes through a value more
+          than ARTIFICIAL times the largest number or target of both problems; at most 4, and 4 if unsolvable.
     """
     count, shape = len(proposal.numbers), _shape(proposal, rules)
     complexity = 4 if shape is None else int(count > len(target.numbers)) + int(shape[0]) + 2 * int(shape[1])

@@ -180,7 +180,7 @@ REVIEW_PROMPTS: Registry[Callable[[Problem, Problem], Prompt]] = Registry(
 
 
 def review_text(review: Review, style: str) -> str:
-    """Return a reviewer's answer in the format of a prompt in CONJECTURER_PROMPTS: `5 0 0`, or JSON in answer tags."""
+    """Format a review as a reviewer's answer: `5 0 0` if the prompt `style` is compact, else JSON in answer tags."""
     scores = {"relevance": review.relevance, "redundancy": review.redundancy, "complexity": review.complexity}
     bare = style.startswith("compact")
     return " ".join(map(str, scores.values())) if bare else f"<answer>{json.dumps(scores)}</answer>"
@@ -227,8 +227,8 @@ class CountdownHelping(Helping):
 
 STEP, NEAR, FAR = "step", "near", "far"
 KINDS = (STEP, STEP, NEAR, FAR)
-"""Types of helping problems, each as likely as it is listed: half are a step towards the target, a quarter have some
-of its numbers, a quarter are any problem, so that guides and reviewers see useful and useless problems."""
+"""Types of helping problems, drawn uniformly from this list: half are a step towards the target, a quarter have some
+of the target's numbers, a quarter are any problem, so that guides and reviewers see useful and useless problems."""
 STEPS = (STEP,)
 """Types of helping problems without distractors, for the initial conjecturer of SGS."""
 
@@ -240,7 +240,7 @@ def helping_problem(
     target: Problem, spec: ProblemSpec, rules: Rules, seed: str, kinds: Sequence[str] = KINDS
 ) -> Problem:
     """Return a solvable problem of the training split in the ranges of `spec`, other than the target; deterministic
-    given `seed`. `kinds`: types, each as likely as it is listed. If 40 tries give none of a type, any is returned."""
+    given `seed`. `kinds`: types to draw from uniformly. If 40 tries give no problem of the type, any is returned."""
     generator = random.Random(f"help|{seed}")
     kind = generator.choice(kinds)
     for _ in range(_TRIES if kind != FAR else 0):

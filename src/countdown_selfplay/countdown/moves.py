@@ -1,7 +1,7 @@
 """Countdown in moves: one operation per move, after which the game restates the remaining numbers.
 
 `3 4 5 6 : 24` -> `6 * 4 = 24` -> `24 3 5 : 24` -> `5 - 3 = 2` -> `2 24 : 24` -> ... A state is the list of remaining
-numbers and, with the target, a problem with one number less. Therefore a policy for n numbers can also finish every
+numbers; with the target it is a problem with one number fewer. Therefore a policy for n numbers can also finish every
 episode of n + 1. Verification is exact, and safe on any text."""
 
 import re
@@ -39,7 +39,7 @@ _MOVE = re.compile(rf"{_NUMBER}{_GAP}([-+*/]){_GAP}{_NUMBER}{_GAP}={_GAP}(-?{_NU
 
 
 def move_text(move: str, rules: Rules) -> str:
-    """Format a move as a player must write it."""
+    """Return a move in the format of an answer: bare, or in answer tags."""
     return move if rules.answer_format == "bare" else f"<answer> {move} </answer>"
 
 
@@ -163,7 +163,7 @@ class Moving:
         return len(problem.numbers)
 
     def axes(self, problem: Problem) -> dict[str, Any]:
-        """Return the problem's number of operands and its band of targets, such as "13-25", or None out of range."""
+        """Return {"rung": number of operands, "target": band of targets such as "13-25", or None out of range}."""
         low, high = self.spec.target_low, self.spec.target_high
         at = bisect_left(TARGET_BANDS, problem.target)
         ends = max([low - 1, *TARGET_BANDS][at] + 1, low), min([*TARGET_BANDS, high][at], high)
@@ -200,8 +200,8 @@ class Moving:
         self, n: int, seed: int, rungs: Sequence[int] | None = None, exclude: Collection[str] = ()
     ) -> list[list[tuple[dict[str, Any], str]]]:
         """Return `n` episodes that solve their problems, each a list of (row that requests the move, move). rungs:
-        sizes, each as likely as it is listed; None: those of `spec`. No state of an episode is held out or has its key
-        in `exclude`. Raises ConfigError unless answers are moves, and for a size above the largest of `spec`."""
+        sizes to draw from uniformly, with repeats; None: those of `spec`. No state of an episode is held out or has
+        its key in `exclude`. Raises ConfigError unless answers are moves, and for a size above those of `spec`."""
         if self.answers != "moves":
             raise ConfigError(
                 "`demonstrations_per_step` needs demonstrations, which Countdown has of answers in moves, and "

@@ -1,6 +1,6 @@
 """Edits of problems: numbers are changed, and a target is chosen that a specified type of expression reaches (Task
-Difficulty and Diversity, sections 3.3 and 3.4). The paper gives names of actions without sizes; those here are in
-units of the width of the numbers' range, so that they are comparable for numbers up to 12 and up to 99."""
+Difficulty and Diversity, sections 3.3 and 3.4). The authors name actions without sizes; here sizes are fractions of
+the width of the numbers' range, so that they are comparable for numbers up to 12 and up to 99."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ EXPRESSION_ACTIONS: Mapping[str, str] = {
     "divide": "every solution divides",
     "multi_step": "every solution nests: a sum within a product, or a product within a sum",
 }
-"""Types of solution that a new target must require (add_sub: permit), drawn uniformly from such targets in range.
+"""Types of solution. A new target is drawn uniformly from those in range that require the type (add_sub: permit it).
 Solutions are trees up to rewriting (features.py): a / (b / c) is a x c / b, which multiplies."""
 
 LOCAL, WIDE = 0.05, 0.25
@@ -90,7 +90,7 @@ def is_trivial(ordered_PK: Array, target_P: Array, rules: Rules) -> Array:
 
 
 def _targets(found: Found, kinds_P: Array, spec: ProblemSpec, generator: np.random.Generator) -> tuple[Array, Array]:
-    """Return a random target that requires each problem's type of expression, (P,), and whether one exists, (P,)."""
+    """Return a random target for each problem's type of solution, (P,), and whether there is such a target, (P,)."""
     problems, width = len(kinds_P), spec.target_high - spec.target_low + 1
     cells = found.problems * width + (found.targets - spec.target_low)
     adds, multiplies = (found.operators & bits > 0 for bits in (ADD_BIT | SUB_BIT, MUL_BIT | DIV_BIT))

@@ -77,7 +77,7 @@ def derivations(
 
 
 def fresh(draws: Iterator[Problem | None], seen: set[str], split: Split) -> Iterator[Problem]:
-    """Yield the problems of `split` whose keys are not in `seen`, and add them, until PATIENCE draws in a row fail."""
+    """Yield problems of `split` with keys not in `seen`, add the keys, and end after PATIENCE failed draws."""
     misses = 0
     while misses < PATIENCE:
         problem, misses = next(draws), misses + 1
@@ -142,8 +142,8 @@ def check_values(spec: ProblemSpec, value_high: int) -> None:
 def demonstrated(
     n: int, spec: ProblemSpec, seed: int, exclude: Collection[str] = (), value_high: int = VALUE_HIGH
 ) -> list[Derivation]:
-    """Return `n` derivations for a warm start, sizes uniform over `spec.operands`; a problem may be repeated with
-    another solution. No state of a derivation, which is itself a problem, is held out or has a key in `exclude`."""
+    """Return `n` derivations for a warm start, sizes uniform over `spec.operands`; problems may repeat. No state of a
+    derivation, which is itself a problem, is held out or has a key in `exclude`. Raises ConfigError if none fits."""
     check_request(n, "train")
     check_values(spec, value_high)
     draws = {k: derivations(k, spec, f"shown {seed}", value_high) for k in set(spec.operands)}

@@ -12,7 +12,7 @@ from ..errors import ConfigError, DataError, shortened
 from ..options import is_number
 
 MAX_NUMBERS = 100
-"""Largest number of operands. An expression has at most 256 characters by default, so that it cannot use over 128."""
+"""Largest number of operands. By default an expression has at most 256 characters and thus at most 128 numbers."""
 
 MAX_MAGNITUDE = 10**9
 """Largest number and largest absolute target, which keeps texts and rationals short."""

@@ -156,7 +156,7 @@ def _solution(problem: Problem, rules: Rules) -> Node:
 
 
 def _dead_ends(problem: Problem, rules: Rules) -> list[str]:
-    """Return lines on first steps after which the target is out of reach; deterministic given the problem's key."""
+    """Return lines on first steps after which the target is out of reach; deterministic given the problem."""
     generator = random.Random(problem.key)
     numbers = problem.numbers
     steps = [(i, j, op) for i in range(len(numbers)) for j in range(len(numbers)) for op in "+-*" if i != j]

@@ -11,8 +11,8 @@ is listed, and `flippable` tells whether the other can be written too (the negat
 The forms of a set S of operands are in one array of four parts, which larger sets use as contiguous slices:
 
     sums | pure products (all exponents +1) | mixed products | inverses of the mixed products
-    \\________________________ forms: terms and sums, what may follow a first term in a sum ___/
-    \\______________ products up to inversion, what may follow a first factor ____/
+    \\_______________________ forms: terms and sums, which may follow a first term in a sum ___/
+    \\_____________ products up to inversion, which may follow a first factor ____/
 
 Uniqueness: the first term (factor) is the one that holds the least operand, with sign (exponent) +1; the rest is any
 form (product up to inversion) of the other operands, added or subtracted (multiplied or divided)."""
@@ -50,7 +50,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Plan:
-    """Layout of the array of forms over m operands: the blocks of its first three parts, and the sizes of these."""
+    """Layout of the forms over m operands: blocks of the first three parts, whose sizes are sums, pure and mixed."""
 
     m: int
     blocks: tuple[Block, ...]
@@ -146,8 +146,8 @@ def submask(mask: int, within: int) -> int:
 
 @dataclass(frozen=True)
 class Node:
-    """Expression tree. kind: "number", with `number`; "sum" or "product", with parts (sign or exponent, +1 or -1;
-    node) that are of another kind. A sum has a part with a plus, a product one with exponent +1."""
+    """Node of an expression tree. kind: "number" (value `number`), "sum" or "product". parts: pairs of +1 or -1, the
+    sign of a term or the exponent of a factor, and a node of another kind; at least one pair has +1."""
 
     kind: str
     number: int = 0
@@ -295,7 +295,7 @@ def _kinds(m: int) -> Array:
 
 
 def _add_own_operators(table: Array, forms: Plan) -> None:
-    """Add the outermost operators: with sign or exponent +1 after the first part `+` or `*`, with -1 `-` or `/`."""
+    """Add the outermost operators to `table`: + (*) for a part after the first with +1, - (/) for a part with -1."""
     sums, products = slice(0, forms.sums if forms.m > 1 else 0), slice(forms.sums if forms.m > 1 else 1, forms.count)
     table["operators"][:] = table["inner"]
     table["negative_operators"][:] = table["negative_inner"]

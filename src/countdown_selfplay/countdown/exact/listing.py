@@ -62,14 +62,14 @@ _SIGNS = mix(np.arange(101, 104, dtype=np.uint64))  # of a product: -1, 0 (equal
 
 
 class _Hashes:
-    """Hashes of each form: of it and its negative; as a term (both signs); as a factor (exponents +1, -1; sign)."""
+    """Hashes of forms and their negatives (plus, minus), as terms, and as factors with exponent 1 or -1 (up, down)."""
 
     def __init__(self, count: int) -> None:
         self.plus, self.minus, self.term_plus, self.term_minus, self.up, self.down = np.zeros((6, count), np.uint64)
         self.sign = np.zeros(count, dtype=np.int64)
 
     def set_factor(self, part: slice) -> None:
-        """Set `up`, `down` and `sign`, the entries as a factor, from `plus` and `minus`; the sign is kept apart."""
+        """Set `up` and `down`, the hashes as a factor up to sign, and the `sign`, from `plus` and `minus`."""
         key = np.minimum(self.plus[part], self.minus[part])
         self.up[part] = mix(key + _NUMERATOR)
         self.down[part] = mix(key + _DENOMINATOR)
@@ -252,8 +252,8 @@ def reachable_counts(
 
 
 def choices(ordered_PK: Array, rules: Rules) -> Iterator[tuple[Array, Array]]:
-    """Yield (rows, their chosen numbers) for each choice of positions that a solution may use: the ascending rows in
-    which it is the leftmost one with these numbers, so that every sub-multiset of a row is taken once."""
+    """Yield (row indices, chosen numbers) for each choice of positions that a solution may use. ordered_PK: ascending
+    rows. Of choices of equal numbers only a row's leftmost counts, so that each sub-multiset is yielded once."""
     k = ordered_PK.shape[1]
     for size in [k] if rules.use_all else range(1, k + 1):
         for chosen in combinations(range(k), size):

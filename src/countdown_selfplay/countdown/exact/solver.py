@@ -144,7 +144,7 @@ def _decide(
 
 
 def integers(values: Array, dimensions: int) -> Array:
-    """Return the array, of this number of dimensions, as int64. Raises DataError for values that a Problem refuses."""
+    """Return `values` as int64. Raises DataError for another number of dimensions and values that Problem refuses."""
     array = np.asarray(values)
     if array.ndim != dimensions or (array.size and array.dtype.kind not in "iu"):
         raise DataError(f"An array of {dimensions} dimensions of integers is needed, got {array.dtype} {array.shape}.")
