@@ -1,5 +1,5 @@
 """Admission of proposals (readable, valid for the domain, not held out, novel), their order, and the archive of played
-ones. Computed from gathered records: every process holds the same copy."""
+problems. Computed from gathered records: every process holds the same copy."""
 
 import copy
 from collections import deque
@@ -25,7 +25,7 @@ class Archive:
 
     rounds: int = 0
     starved_rounds: int = 0
-    """Number of rounds without a played proposal."""
+    """Number of starved rounds (`games.health.is_starved`)."""
     last_played: dict[str, int] = field(default_factory=dict)
     """Problem key -> last round in which it was played, within the novelty window."""
     solved: dict[str, int] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Archive:
         return window > 0 and self.rounds - self.last_played.get(key, -window - 1) <= window
 
     def record_round(self, keys: Iterable[str], window: int, starved: bool) -> None:
-        """End a round that played the proposals `keys`, kept for `window` rounds; `starved`: none was played."""
+        """Count a round, and keep the `keys` of its played proposals for `window` rounds; `starved`: `is_starved`."""
         if window > 0:
             self.last_played.update(dict.fromkeys(keys, self.rounds))
             self.last_played = {key: last for key, last in self.last_played.items() if self.rounds - last < window}
@@ -108,7 +108,7 @@ def admit(
     duplicates: str,
 ) -> Admission:
     """Admit all processes' proposals in rank order, except those in `excluded` or played in the last `novelty_window`
-    rounds. Of equal problems the first is admitted; with `duplicates` "keep" all are, with "share" they share one."""
+    rounds. Of equal problems the first is admitted; `duplicates`: "keep" admits all, "share" gives all its index."""
     problems: list[Any] = []
     position: dict[str, int] = {}
     problem_of: list[int | None] = []

@@ -76,7 +76,7 @@ def anchor_dataset(
 
 def _rendered(rows: Any, domain: Domain[Any], rendered: bool) -> Iterator[dict[str, Any]]:
     """Yield the rendered rows, and log the first one out of range unless `rendered` (data for evaluation). Such rows
-    are still played: a data set may be harder than proposals (--number_high of the study)."""
+    are still played: a data set may be harder than the proposals."""
     columns = domain.columns
     for index, row in enumerate(rows):
         problem = domain.problem(row, index)

@@ -107,8 +107,8 @@ def _is_empty(path: Path) -> bool:
 
 
 def checked_problems(domain: Domain[P], rows: Iterable[Mapping[str, Any]], source: str) -> list[P]:
-    """Return the problems of a data set's rows. A warning gives the number of those that the domain finds
-    `unreadable`, and the first; they stay in the data set."""
+    """Return the problems of a data set's rows, also those that the domain finds `unreadable`. Log a warning with the
+    number of unreadable problems and the first of them."""
     problems = [domain.problem(row, i) for i, row in enumerate(rows)]
     unread = domain.unreadable(problems)
     if unread:

@@ -30,8 +30,8 @@ def check_domain(what: str, domain: Any) -> None:
 
 
 def domain_from(config: Any) -> Any:
-    """Build the domain of a configuration's fields `domain` and `domain_kwargs`; one with `from_config` is built from
-    `config.countdown`, the settings of Countdown."""
+    """Build the domain of a configuration's fields `domain` and `domain_kwargs`; a class with `from_config` is built
+    from `config.countdown`, the settings of Countdown, and `config.answers`."""
     build = getattr(DOMAINS.load(config.domain), "from_config", None)
     if build is None:
         domain = make_domain(config.domain, config.domain_kwargs)

@@ -20,7 +20,7 @@ GAMES: Registry[Any] = Registry(
 
 
 def check_game(what: str, game: Any) -> None:
-    """Raise ConfigError unless a game, or a game's class, has the required methods and `roles`."""
+    """Raise ConfigError, in which `what` names the game, unless a game or its class has `play` and `roles`."""
     check_part(what, game, BaseGame, ("play",))
     if not isinstance(game.roles, Mapping) or not game.roles:
         cure = "a dict from each kind of role to its task, such as {'prover': 'solves problems'}"

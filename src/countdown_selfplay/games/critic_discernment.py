@@ -76,13 +76,13 @@ class CriticDiscernment(BaseGame):
     revisions that succeed (`Episode`), a wrong one the share that correct it; a revision gets 1 if it succeeds,
     plus eta after a right answer; a helpful critique gets the share of revisions that correct the answer, a misleading
     one the share that give it up. Unreadable critiques are not shown and get 0. Reward functions are only logged. A
-    run may omit one critic (the ablations of section 5.2): its answers are not criticised.
+    run may omit one critic (the ablations of section 5.2): then the answers that it would criticise get none.
 
     eta: weight of a right first answer; Wang et al. give no value. revisions: number per critique; the number of
     critiques per answer is the critics' num_generations (Wang et al.: 4 answers, 8 helpful or 4 misleading critiques,
     4 revisions). Without any critic, in the baselines of IteratedSelfPlay, there are only answers. first_credit:
-    "game", equation 1, or "answer", whether the first answer is right (the filter of appendix B, for objectives that
-    imitate). A round has problems_per_round questions; the number of critiques follows from the answers."""
+    reward of a first answer: "game" (equation 1), or "answer" (1 if it is right: the filter of appendix B, for
+    objectives that imitate). A round has problems_per_round questions; the answers determine how many critiques."""
 
     roles: ClassVar = {
         "prover": "answers, and revises its answer after a critique",
@@ -111,11 +111,12 @@ class CriticDiscernment(BaseGame):
         self.samples_per_log = samples_per_log
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the game's arguments as plain JSON."""
+        """Return the arguments that affect training as plain JSON."""
         return {name: getattr(self, name) for name in ("eta", "revisions", "first_credit")}
 
     def check(self, args: Any) -> None:
-        """Raise ConfigError unless there is a critic, each role has one player and every setting has an effect."""
+        """Raise ConfigError without a critic, for two players of a role, for penalties without effect, and for `rest`
+        as an objective that would imitate wrong samples (`_check_imitation`)."""
         for kind, players in args.players_by_kind.items():
             if len(players) > 1:
                 raise ConfigError(f"`roles.{kind}.players` ({len(players)}) must be 1 in the game critic_discernment.")
@@ -136,8 +137,7 @@ class CriticDiscernment(BaseGame):
         critique_of(domain)
 
     def _check_imitation(self, roles: dict[str, Any]) -> None:
-        """Raise ConfigError for a prover that would imitate samples that equation 5 excludes: right answers that are
-        given up and wrong first answers also have rewards above 0."""
+        """Raise ConfigError if `rest` would imitate samples that equation 5 excludes (wrong ones with rewards > 0)."""
         prover = next((settings for name, settings in roles.items() if name.split("/")[0] == "prover"), None)
         if prover is None or prover.objective != "rest":
             return
@@ -197,7 +197,7 @@ class CriticDiscernment(BaseGame):
     def _revise(
         self, round: Round, first: Rollout, problems: Sequence[Any], right: Sequence[bool], spoken: Spoken
     ) -> tuple[Rollout, list[Episode], dict[str, list[str | None]]]:
-        """Sample revisions of each readable critique; return them, their outcomes, and by critic the texts shown."""
+        """Sample revisions after readable critiques; return them, their Episodes, and critic -> critiques as shown."""
         critic = critique_of(round.domain)
         shown: list[tuple[int, str, int]] = []
         rows, critiques = [], dict[str, list[str | None]]()
@@ -225,7 +225,7 @@ class CriticDiscernment(BaseGame):
         return {prover: answers + self.revisions * max(most.values(), default=0), **most}
 
     def _prover_rewards(self, right: Sequence[bool], episodes: Sequence[Episode]) -> tuple[list[float], list[float]]:
-        """Return the rewards of first answers and of revisions (equation 1)."""
+        """Return the rewards of first answers (equation 1, or `first_credit`) and of revisions."""
         ends: list[list[bool]] = [[] for _ in right]
         for episode in episodes:
             ends[episode.first].append(episode.success)
@@ -240,7 +240,7 @@ class CriticDiscernment(BaseGame):
     def _health(
         self, round: Round, right: Sequence[bool], spoken: Spoken, episodes: Sequence[Episode]
     ) -> dict[str, float]:
-        """Return rates over all processes, whose counts are gathered once."""
+        """Return the rates of outcomes over all processes."""
         counts = Counter(episode.outcome for episode in episodes)
         counts |= {"answers": len(right), "right": sum(right)}
         for kind, (_, rollout) in spoken.items():

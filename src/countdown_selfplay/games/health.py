@@ -1,4 +1,4 @@
-"""Health metrics of a round (docs/metrics.md explains each; those without a value are left out), and data filters by
+"""Health metrics of a round (docs/metrics.md; a metric without a value is left out), and filters of training data by
 solve rate (Multimodal LLM Self-Play, algorithm 1, steps 4 to 6)."""
 
 from collections import Counter
@@ -17,8 +17,8 @@ from ..contract.round import Rollout, Round, Turn
 def proposal_health(
     round: Round, proposals: Sequence[Proposal], reasons: Sequence[str], played: Sequence[bool], reward_N: np.ndarray
 ) -> dict[str, Any]:
-    """Return shares of all proposals of the round, over all processes, for each player; under `proposer/` if no player
-    proposed. Problems that a rule adds to those of players are not counted."""
+    """Return metrics of the proposals of all processes as `<player>/<metric>`, or as `proposer/<metric>` if no player
+    proposed. Proposals without a player are not counted in a round with proposals of players."""
     metrics: dict[str, Any] = {}
     rows = list(zip(proposals, reasons, played, reward_N, strict=True))
     for by in dict.fromkeys(p.by for p in proposals if p.by is not None) or [None]:
@@ -60,8 +60,8 @@ def _proposal_health(
 
 
 def _holds(given: Any, ask: Mapping[str, Any]) -> bool:
-    """Return whether the request `given` has all entries of `ask`; it may be larger ("4 or more"). Values other than
-    mappings, such as a bandit's arm, are not requests."""
+    """Return whether the request `given` has all entries of `ask`, and perhaps others such as `or_more`. Values other
+    than mappings, such as a bandit's arm, are not requests."""
     return isinstance(given, Mapping) and all(name in given and given[name] == value for name, value in ask.items())
 
 
@@ -71,7 +71,7 @@ _HARD_BELOW = 0.05  # lower edge of Allen and Ståblein's band
 
 def solve_rate_health(solve_rate_P: np.ndarray, kept: int, easy_above: float, attempts: int) -> dict[str, Any]:
     """Return solve-rate metrics of the proposals (the first `kept` slots) and of the anchor problems. With up to 32
-    `attempts` the histogram has a bin for each possible count of solutions, else tenths."""
+    `attempts` the histogram has a bin for each count of right answers, else 11 bins, for 0, 0.1, ..., 1."""
     conjectured, anchors = solve_rate_P[:kept], solve_rate_P[kept:]
     metrics: dict[str, Any] = {"round/anchor_slots": int(anchors.size)}
     if conjectured.size:
@@ -92,8 +92,8 @@ def solve_rate_health(solve_rate_P: np.ndarray, kept: int, easy_above: float, at
 def prover_health(
     round: Round, answers: Rollout, advantages_B: torch.Tensor, of_data: Sequence[bool] | None = None
 ) -> dict[str, Any]:
-    """Return metrics of a prover's answers on all processes, whose sums are gathered once. of_data: mask of this
-    process's problems that are of the data set; None: all."""
+    """Return metrics of a prover's answers on all processes. of_data: mask of this process's problems to count in
+    `sampled_entropy`, those of the data set; None: all."""
     verdicts = answers.verdicts or []
     votes = [v.vote for v in verdicts if hasattr(v, "vote")]
     zero_groups = (advantages_B.reshape(-1, answers.n) == 0).all(1)
@@ -155,8 +155,8 @@ def examples(
     more: Sequence[dict[str, Any]] = (),
 ) -> list[dict[str, Any]]:
     """Return at most `count` samples of this process, spread over its groups, for samples.jsonl, with `rung` if the
-    domain has several. For an episode, `completion` has its moves, one per line, `prompt` that of the first move, and
-    `moves` each move with the state before it. more: further columns, per sample."""
+    domain has several. For an episode, `completion` has its moves, one per line, `prompt` is the prompt of the first
+    move, and `moves` has each move with the state before it. more: further columns, per sample."""
     rollout = turn.rollout
     count, rungs = min(count, len(rollout.texts)), has_rungs(round.domain)
     episodes = rollout.steps if isinstance(rollout, Episodes) else []
@@ -191,8 +191,8 @@ def has_rungs(domain: Any) -> bool:
 def axes_health(
     domain: Any, proposals: Sequence[Proposal], problems: Sequence[Any], solve_rate_P: np.ndarray
 ) -> dict[str, Any]:
-    """Return counts and mean solve rates by the values of each axis: all rungs of a domain with several, and of
-    another axis the values that the round has."""
+    """Return counts and mean solve rates for each value of each axis of `domain.axes`: for rungs, all values of a
+    domain with several rungs; for other axes, the values that occur in the round."""
     of_P = [domain.axes(problem) for problem in problems]
     of_N = [domain.axes(p.problem) for p in proposals if p.problem is not None]
     metrics: dict[str, Any] = {}
@@ -214,7 +214,7 @@ Frontier = tuple[float, float]
 
 
 def frontier_of(low: float | None, high: float | None) -> Frontier | None:
-    """Return (`frontier_low`, `frontier_high`), or None if neither is set."""
+    """Return the bounds of the frontier, 0 or 1 for the one that is None; None if both are."""
     return None if low is None and high is None else (0.0 if low is None else low, 1.0 if high is None else high)
 
 

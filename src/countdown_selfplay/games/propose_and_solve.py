@@ -227,7 +227,7 @@ class ProposeAndSolve(BaseGame):
     def _told(
         self, round: Round, slots: Slots, answers: Sequence[Rollout], turns: Sequence[Turn], outcome: Outcome
     ) -> dict[str, Any]:
-        """Return the health metrics of the round, and record it in the archive."""
+        """Return the health metrics of the round, and record the round in the archive."""
         rules, solve_rate_P, kept = self.settings, outcome.solve_rate_P, slots.kept
         count = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
         metrics = health.solve_rate_health(solve_rate_P, kept, rules.easy_above, count)

@@ -40,7 +40,7 @@ def check_guide(what: str, guide: Any, players: Mapping[str, Sequence[str]]) -> 
 
 
 def checked_scores(guide: Guide, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
-    """Return `guide.score`. Raises RewardError unless it is one number on the guide's scale, or NaN, per proposal."""
+    """Return the guide's scores, (P,). Raises RewardError unless each is on the guide's scale, or NaN."""
     returned, (low, high) = guide.score(round, proposals, outcome), guide.scale
     rule = f"one number from {low:g} to {high:g}, or NaN (a failed review), for each of {len(proposals)} problems"
     try:

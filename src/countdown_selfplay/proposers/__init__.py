@@ -34,7 +34,7 @@ def make_proposer(name: str, arguments: dict[str, Any] | None = None) -> Propose
 
 
 def unsupported(part: str, domain: Any, lacks: str, cure: str) -> ConfigError:
-    """Return the refusal of a domain that lacks methods (contract/domain.py) which a part of the game needs."""
+    """Return the ConfigError for a domain that lacks attributes (`lacks`) that `part` needs. cure: its remedy."""
     return ConfigError(
         f"{part} needs a domain with {lacks} (contract/domain.py), and {type(domain).__name__} lacks it; {cure}."
     )

@@ -13,10 +13,10 @@ from .metrics import REPAIRED
 
 
 class Policies(BaseProposer):
-    """Proposals by policies (Allen and Ståblein, section 3.2). Each group of samples answers a request.
+    """Proposals by policies (Allen and Ståblein, section 3.2). Each group of samples answers one request.
 
-    repair: play a readable proposal in range that is not known to be solvable with another target, the result of a
-    random derivation from its numbers (`domain.repaired`), and credit the proposal with that problem's reward. The
+    repair: replace the target of a readable proposal in range that is not known to be solvable by the result of a
+    random derivation from its numbers (`domain.repaired`), and credit the proposal with the new problem's reward. The
     player then chooses size and numbers only: a control for whether training teaches more than solvability."""
 
     needs: Sequence[str] = ("conjecturer",)
@@ -73,7 +73,7 @@ class Policies(BaseProposer):
 
 
 def _drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposal]:
-    """Give each playable proposal a problem of its levels (`domain.drawn`), or the reason "not_made" without one."""
+    """Return the proposals, each playable one with a problem from `domain.drawn`, if any, or the reason "not_made"."""
     drawn = list(proposals)
     good = [i for i, proposal in enumerate(drawn) if proposal.reason == "ok"]
     if round.domain.drawn is None or not good:
@@ -87,8 +87,8 @@ def _drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposa
 
 
 def _repaired(round: Round, proposal: Proposal, place: int) -> Proposal:
-    """Return the proposal; one that is readable, in range and not known to be solvable gets a planted target, or the
-    reason "unsolvable". Its facts stay those of the written problem. place: index among the player's proposals."""
+    """Return the proposal, with a new target if it is in range and not known to be solvable; "unsolvable" if no target
+    is drawn. Facts stay those of the written problem. place: index among the player's proposals."""
     unknown = proposal.reason in ("ok", "unsolvable") and not proposal.facts.get("solvable", False)
     if proposal.problem is None or not unknown:
         return proposal

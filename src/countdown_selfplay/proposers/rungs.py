@@ -129,7 +129,7 @@ class UniformRungs(Rungs):
 
 
 DECAY_PROBLEMS = 4
-"""Problems of a rung after which its running mean keeps `decay` of the past."""
+"""Number of problems of a rung after which the rung's running mean keeps the share `decay` of the past."""
 
 
 class BanditRungs(Rungs):
@@ -181,8 +181,8 @@ class BanditRungs(Rungs):
 
 
 class UniformTexts(Rungs):
-    """Problems that the domain draws uniformly from its ranges, size included (`random_text`), solvable or not: the
-    distribution of an untrained conjecturer."""
+    """Problems that the domain draws uniformly from its ranges, size included (`random_text`), solvable or not: a
+    baseline for a conjecturer that writes random numbers."""
 
     metrics = RUNGS[:1]
 

@@ -41,13 +41,13 @@ class Targets(Policies):
     is itself a target is refused (`copies_target`): attempts at it would count as attempts at the target. The
     conjecturer's `num_generations` is the number of synthetic problems per unsolved target (1 in SGS). Without a
     conjecturer this is plain RL on the targets, the baseline of SGS. State: the targets, the unsolvable problems, the
-    attempted targets, the round that first solved a target (it stays solved), for each of its earlier attempts whether
-    it had a trainable synthetic problem, and the order of batches.
+    attempted targets, the order of batches, and by target the round that first solved it (it stays solved) and the
+    earlier attempts with a trainable synthetic problem.
 
     batch: targets per round, every target once before one is repeated; None: all of them, as in SGS. fill: the next
     targets take slots that proposals leave empty, so that a round has problems_per_round problems; no synthetic
-    problems are requested for them. conditioned: whether the conjecturer sees the target; without it (an ablation of
-    SGS) it gets the same number of requests for any problem."""
+    problems are requested for them. conditioned: whether the conjecturer sees the target; if False (an ablation of
+    SGS), it gets the same number of requests, for any problem."""
 
     needs: Sequence[str] = ()
     metrics = TARGETS
@@ -285,7 +285,7 @@ class STP(Targets):
         self.answers: dict[str, str] = {}
 
     def requests(self, round: Round) -> list[Mapping[str, Any]]:
-        """Return one request for each unsolved target of the round, once one is solved."""
+        """Return one request for each unsolved target of the round; [] before the first target is solved."""
         shown = [key for key in self.known if key in self.answers]
         random.Random(round.seed("stp")).shuffle(shown)
         turns = islice(cycle(shown), sum(key not in self.solved for key in self.chosen))

@@ -102,7 +102,7 @@ class Tiers(Policies):
 
     start: initial rung of each tier on the `axis`, operand counts 3 and 4 in the source, or the path of the
     tier_config.json of a run to continue. There are as many tiers as conjecturers; without any conjecturer the rule
-    alone makes problems. low, high, window, hysteresis: of the TierTracker.
+    alone makes problems. low, high, window, hysteresis: see TierTracker.
     axis: property that makes a tier harder: "operands" from `floor` to `ceiling`, or "rung" (of a domain such as
     `verifiers`), with `levels`, the rungs from easy to hard.
     or_more: the last tier requests its operand count "or more", and accepts more (section 3.3).
@@ -154,7 +154,7 @@ class Tiers(Policies):
         return len(self.tracker.rungs)
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
-        """Raise ConfigError unless each tier has a conjecturer (or none has) and rungs are in range."""
+        """Raise ConfigError unless each tier has a conjecturer, or none has, and the domain can play every rung."""
         conjecturers = len(players.get("conjecturer", ()))
         if conjecturers not in (0, self.count):
             raise ConfigError(
@@ -247,7 +247,7 @@ class Tiers(Policies):
         return dict(self.values)
 
     def files(self) -> dict[str, Any]:
-        """Return the files of a checkpoint and of exported players, for readers and for `start`."""
+        """Return tier_config.json, for checkpoints and exported players; `start` of a later run can read it."""
         tiers = [self.names[rung] for rung in self.tracker.rungs]
         return {TIER_CONFIG: {"axis": self.axis, "tiers": tiers, "asks": self._asked(self.tracker.rungs)}}
 

@@ -17,8 +17,8 @@ class SGS(Composable):
     all are equal. p is a problem's solve rate.
 
     R_solve is 0 if p = 0, if p = 1, or if p is in the top 30% (`top_share`), else 1 - p. Problems with equal p are
-    treated alike. R_guide is the guide's score (`ctx.guide_P`, at least 0), or 1 without a guide (the paper's ablation
-    "no guide"). A failed review, NaN, counts as the mean of the other scores; if every review failed, the guide is
+    treated alike. R_guide is the guide's score (`ctx.guide_P`, at least 0), or 1 without a guide (the ablation "no
+    guide" of SGS). A failed review, NaN, counts as the mean of the other scores; if every review failed, the guide is
     ignored. The mean replaces the score before the product: an unsolved problem has reward 0.
 
     top_of: population of the top share. "batch", as in the text: all problems of the round; p is in the top if at most

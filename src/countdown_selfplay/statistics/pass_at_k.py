@@ -64,9 +64,9 @@ def _one(answers: Sequence[Hashable | None], correct: Sequence[bool], k: int, pr
 
 @lru_cache(maxsize=1 << 14)
 def _exact(good: tuple[int, ...], bad: tuple[int, ...], blank: int, k: int) -> float:
-    """Sum, over the right answers and the numbers m of their votes, the ways in which no other answer gets more, each
-    divided by the number of answers with m. `good`, `bad`: samples per right and per wrong answer; `blank`: samples
-    without a vote."""
+    """Return the probability of a right majority: over right answers and their votes m, the sum of the ways in which
+    no other answer gets more, each divided by the number of answers with m votes. `good`, `bad`: samples per right and
+    per wrong answer; `blank`: samples without a vote."""
     n = sum(good) + sum(bad) + blank
     total = Fraction(0)
     for i, count in enumerate(good):
@@ -77,7 +77,7 @@ def _exact(good: tuple[int, ...], bad: tuple[int, ...], blank: int, k: int) -> f
 
 
 def _shared(others: tuple[int, ...], blank: int, left: int, m: int) -> Fraction:
-    """Sum over the ways to draw `left` samples with at most m of each other answer of 1 / (1 + answers with m)."""
+    """Sum 1 / (1 + other answers with m votes) over all draws of `left` samples with at most m per other answer."""
     if left < m:  # no other answer can draw level
         return Fraction(math.comb(sum(others) + blank, left))
     ways = Counter({(j, 0): math.comb(blank, j) for j in range(min(blank, left) + 1)})  # (drawn, level with m)

@@ -61,7 +61,7 @@ def resolve_model(name: str | None) -> str:
 
 
 def in_this_installation(path: str) -> str:
-    """Return the folder here of an embedded model if `path`, its folder elsewhere, is absent; else `path`."""
+    """Return this installation's folder of the embedded model whose absent folder elsewhere is `path`; else `path`."""
     package = Path(__file__).parents[1]
     inner = {folder.relative_to(package.parent).parts: folder for folder in EMBEDDED.values()}
     folders = (str(folder) for end, folder in inner.items() if Path(path).parts[-len(end) :] == end)

@@ -76,8 +76,8 @@ class Bandit(Symbolic):
 
 @dataclass
 class UCB(Bandit):
-    """Bandit that pulls the arm of the highest upper confidence bound (Arms.ucb). With `discount` or `window`, pulls
-    are weighted too. A pull with unknown reward counts as one."""
+    """Bandit that pulls the arm of the highest upper confidence bound (Arms.ucb). `discount` and `window` apply to the
+    counts of pulls too; a pull with unknown reward counts with weight 1."""
 
     exploration: Amount = 1.0
 

@@ -62,8 +62,8 @@ class Rollout(Difficulty):
 
 
 def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.ndarray:
-    """Return the share of right answers among `samples` of each prover to each problem, (N,), on all processes. At
-    most a round's number of answers is sampled at once."""
+    """Return each problem's share of right answers, (N,), among `samples` answers of each prover; equal on all
+    processes. At most a round's number of answers is sampled at once."""
     problems_here = round.share(problems)
     longest = -(-len(problems) // round.world)
     provers = round.players("prover")
@@ -131,7 +131,7 @@ class Predictor(Difficulty):
 
     def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
         """Add labels and refit; return Brier score, AUC and calibration error of out-of-fold predictions of the added
-        labels (trees and calibration cross-validated in five folds of problems)."""
+        labels (trees and calibration cross-validated in five folds of problems), or {} below `least` labels."""
         self._check(features_LF)
         many_L = np.broadcast_to(np.asarray(attempts, dtype=float), rate_L.shape)
         kept_LF = self.features_LF if len(self.rate_L) else features_LF[:0]
@@ -200,7 +200,7 @@ class Predictor(Difficulty):
 
 
 def library() -> Any:
-    """Return LightGBM. Raises MissingExtraError, which names the extra."""
+    """Import and return LightGBM. Raises MissingExtraError if it is not installed."""
     try:
         import lightgbm
     except ImportError:
@@ -210,7 +210,7 @@ def library() -> Any:
 
 
 def read_labels(path: str, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return features, solve rates and attempts of a file's lines, for `learn`. Raises DataError."""
+    """Return features, solve rates and attempts of a file's lines, for `learn`. Raises DataError for a bad line."""
     problems, rates, attempts = [], [], []
     for number, row in json_lines(Path(path)):
         problems.append(domain.problem(row, number))
@@ -227,7 +227,7 @@ def read_labels(path: str, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 def platt(logit_L: np.ndarray, rate_L: np.ndarray, weight_L: np.ndarray) -> tuple[float, float]:
     """Return a, b that minimise the cross-entropy of sigmoid(a x logit + b) to the rates, by Newton's method from a =
-    1, b = 0. A weak pull towards that start (as of one answer) keeps them finite."""
+    1, b = 0. The penalty ((a - 1)^2 + b^2) / 2 keeps a and b finite."""
     x_L2 = np.stack([logit_L, np.ones_like(logit_L)], axis=1)
     start = ab = np.array([1.0, 0.0])
     for _ in range(25):

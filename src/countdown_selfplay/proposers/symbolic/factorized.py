@@ -24,7 +24,7 @@ class Factorized(Symbolic):
 
     REINFORCE on the R_gen of all valid candidates, selected or not: loss = -mean[(R_gen - b) log q] - entropy x H(q),
     one step of Adam per refresh. b is a moving mean of R_gen, at first the first refresh's mean. The source gives no
-    sizes and rates. Random numbers are the run's: weights and actions differ by training seed.
+    sizes and rates. Initial weights and actions depend on the training seed.
 
     baseline: weight of the past in b. learning_rate: 0 keeps the initial policy."""
 
@@ -101,14 +101,14 @@ class Policy:
         self.adam = torch.optim.Adam(self.weights, lr=learning_rate)
 
     def log_probs(self, state_NS: torch.Tensor, train: bool = False) -> list[torch.Tensor]:
-        """Return log q of each factor, (N, actions)."""
+        """Return log q of each factor, (N, actions). train: record gradients."""
         with torch.set_grad_enabled(train):
             first, bias, second, shift = self.weights
             logits_NA = torch.tanh(state_NS @ first.T + bias) @ second.T + shift
             return [part.log_softmax(1) for part in logits_NA.split(self.actions, dim=1)]
 
     def step(self, state_NS: torch.Tensor, actions_N2: torch.Tensor, reward_N: torch.Tensor, bonus: float) -> float:
-        """Take one step of REINFORCE with an entropy bonus; return the entropy before it."""
+        """Take one step of REINFORCE with entropy coefficient `bonus`; return the entropy before the step."""
         log_q = self.log_probs(state_NS, train=True)
         chosen_N = sum(part.gather(1, actions_N2[:, i : i + 1]).squeeze(1) for i, part in enumerate(log_q))
         entropy = -torch.stack([(part.exp() * part).sum(1).mean() for part in log_q]).sum()

@@ -22,7 +22,7 @@ _PARTS: Registry[Any] = Registry("symbolic setting", {"selection_kwargs": Select
 
 
 class Choice(NamedTuple):
-    """Actions on N seeds, and the arms under which the candidates are counted."""
+    """Actions on N seed problems, and the names under which metrics count the candidates."""
 
     number_actions: Sequence[str]
     expression_actions: Sequence[str]
@@ -184,7 +184,7 @@ class Symbolic(BaseProposer):
 
     def _diversity(self, round: Round, points_VF: np.ndarray, anchors: Sequence[Any]) -> np.ndarray:
         """Return the diversity R_div, (V,). While the archive is empty, distances are to the anchors: a constant 1
-        would make the first R_gen incomparable with later ones, and baseline and arms would remember it."""
+        would make the first R_gen, which baseline and arms remember, incomparable with later values."""
         if len(self.archive) or not anchors:
             return self.archive.distance(points_VF)
         known_AF = self._points(round, anchors, round.domain.mutations.features(anchors))
@@ -212,7 +212,7 @@ class Symbolic(BaseProposer):
         ]
 
     def _filtered(self, round: Round, mutants: Any) -> list[str]:
-        """Return, by candidate, the reason of its refusal (the domain's, held_out, duplicate or archived), or "ok"."""
+        """Return for each candidate "ok" or the reason for refusal: the domain's, held_out, duplicate or archived."""
         reasons, seen = list(mutants.reasons), set()
         for i, problem in enumerate(mutants.problems):
             if reasons[i] != "ok":

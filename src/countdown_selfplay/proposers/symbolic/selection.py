@@ -16,7 +16,7 @@ Rule = Literal["top_k", "hard_band", "soft_penalty", "sampled"]
 
 
 class Selected(NamedTuple):
-    """Result of `select`. chosen: at most k rows, best first. verdicts: admitted or why refused, by row."""
+    """Result of `select`. chosen: row indices, best first. verdicts: "admitted" or the reason for refusal, by row."""
 
     chosen: np.ndarray
     verdicts: list[str]
