@@ -17,7 +17,7 @@ _JOINT = (
 
 @dataclass(frozen=True)
 class Command:
-    """Command without a trainer."""
+    """Command of `countdown-selfplay`; one with a trainer is a Trainer."""
 
     help: str
     """Help line in `countdown-selfplay --help`."""
@@ -58,7 +58,7 @@ class Trainer(Command):
 
 
 def _only_with(cure: str, *proposers: str) -> Callable[[Any], str | None]:
-    """Return the `refusal` of a command that plays rounds of these proposers alone."""
+    """Return the `refusal` of a command that accepts only these proposers. cure: remedy in the message."""
 
     def refusal(training: Any) -> str | None:
         wrong = training.proposer not in proposers

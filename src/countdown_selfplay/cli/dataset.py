@@ -1,5 +1,5 @@
-"""`countdown-selfplay dataset`: write solvable problems or demonstrations to a JSONL or Parquet file, of `--hard_for
-MODEL` those that the model rarely solves. Only `search`, which finds these, loads torch."""
+"""`countdown-selfplay dataset`: write solvable problems or demonstrations to a JSONL or Parquet file; with `--hard_for
+MODEL` only problems that the model rarely solves. Only `search`, which finds the latter, loads torch."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ exit codes: 0 written, 2 wrong input; nothing is written then"""
 Row = dict[str, Any]
 
 NEEDS = {"+": "needs_add", "-": "needs_sub", "*": "needs_mul", "/": "needs_div"}
-"""Operator -> the feature that is 1 if every solution has it."""
+"""Operator -> the feature that is 1 if every solution uses the operator."""
 
 ROW_GROUP = 1 << 16
 """Rows per row group of a Parquet file: the most that are in memory at once."""
@@ -163,7 +163,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
 
 
 def in_moves(options: argparse.Namespace) -> bool:
-    """Return whether the file is for answers in moves; raise ConfigError for options that then need the solver."""
+    """Return whether the file is for answers in moves. Raises ConfigError for options that do not apply to moves."""
     if options.schema != MOVES_SCHEMA and options.prover_prompt not in MOVES_PROMPTS:
         return False
     if options.schema not in {MOVES_SCHEMA, *UNSOLVED_SCHEMAS}:
@@ -217,15 +217,14 @@ def check_hard(options: argparse.Namespace) -> None:
 
 
 def attempts_of(options: argparse.Namespace) -> tuple[int, int]:
-    """Return the number of attempts at a problem, and the greatest number of right ones that a hard problem may
-    have."""
+    """Return the number of attempts at a problem, and the largest number of right attempts at a hard problem."""
     return options.attempts or ATTEMPTS, MOST if options.most is None else options.most
 
 
 def setting(options: argparse.Namespace, domain: CountdownDomain) -> tuple[CountdownDomain, dict[str, Any]]:
-    """Return the domain and the sampling settings of the attempts: those of the model's training where it has a
-    run.json or is an embedded model, overridden by the options given. Ranges and rules of the problems are always
-    those of the options."""
+    """Return the domain and the sampling settings of the attempts: those of the model's training if it is `tiny` or
+    its run.json is found, else `domain` and OWN; given options override them. Ranges, `use_all` and `integers_only`
+    are always those of the options."""
     request = {"model": options.hard_for, "role": "prover", "eval_preset": TRAINING}
     base = setting_of(argparse.Namespace(**request, domain=None, domain_kwargs=None))
     known = options.hard_for == "tiny" or find_run(options.hard_for) is not None

@@ -69,7 +69,7 @@ def cores() -> int:
 
 
 def devices() -> list[str]:
-    """Return name and memory of each CUDA device; without one ["mps"] or ["cpu"], without torch []."""
+    """Return name and memory of each CUDA device; ["mps"] or ["cpu"] if there is none, [] without torch."""
     if version("torch") is None:
         return []
     import torch

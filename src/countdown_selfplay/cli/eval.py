@@ -126,8 +126,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def critic_tasks(task: str = "solve") -> Any:
-    """Return the module of the Critic-Discernment Game's tasks, or None without the package `lab`. Raises ConfigError
-    if `task` needs it."""
+    """Return the module of the Critic-Discernment Game's tasks, or None if the package `lab` is absent. Raises
+    ConfigError if `lab` is absent and `task` is not "solve"."""
     place = CALLED["critic_tasks"]
     return None if task == "solve" and absent_package(place) else attribute_of(place, f"`--task {task}`")
 
@@ -191,18 +191,18 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
 
 
 def model_of(options: argparse.Namespace, setting: Setting, prompts: Iterable[Any]) -> tuple[Any, Any]:
-    """Load model and tokenizer; `prompts` are tokenized before the model loads, so that a bad one is refused early."""
+    """Load model and tokenizer. `prompts` are tokenized before the model loads, so that their errors come early."""
     given = setting.sampling["chat_template_kwargs"]
     return load_model(options.model, place_of(options.device), prompts, given)
 
 
 def ends_of(by_k: dict[str, Any]) -> list[str]:
-    """Return the least and the greatest key k, once if they are equal; [] for an empty dict."""
+    """Return the smallest and the largest key k, or one key if they are equal; [] for an empty dict."""
     return [*dict.fromkeys((min(by_k, key=int), max(by_k, key=int)))] if by_k else []
 
 
 def as_greedy(options: argparse.Namespace, setting: Setting) -> tuple[argparse.Namespace, Setting]:
-    """Return options and setting for one answer at temperature 0. Its rows go to x.greedy.jsonl, for `compare`."""
+    """Return options and setting for one answer at temperature 0. --output x.jsonl becomes x.greedy.jsonl."""
     output = options.output
     if output is not None:
         output = output.with_suffix(".greedy.jsonl") if output.suffix == ".jsonl" else None

@@ -67,7 +67,7 @@ def control_of(
 
 
 def check_control(script: JointScriptArguments, training: JointSelfPlayConfig) -> None:
-    """Raise ConfigError if the control run would differ in more than the conjecturer."""
+    """Raise ConfigError without a trained conjecturer, with early stopping, and under DeepSpeed or FSDP."""
     if "conjecturer" not in training.trained_roles:
         raise ConfigError("`control` (True) plays the run again without its conjecturer, and none is trained here.")
     if script.early_stopping_patience is not None:
@@ -113,7 +113,7 @@ def play(
 def dry_run(
     script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig, launch: dict[str, str] | None
 ) -> None:
-    """Print the plan of the run under the engine of this process, or of the launch that is planned."""
+    """Print the plan of the run for this process, or for the launch that the options `launch` describe."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 or os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
         raise ConfigError(
             "`--dry_run` plans for a launch without starting one, and this process was started by one; run "

@@ -99,7 +99,7 @@ def _train(name: str, argv: list[str]) -> int:
 
 
 def resolved(name: str, argv: list[str]) -> tuple[str, list[str]]:
-    """Return the key of a command in TRAINERS and its arguments: `cdg` has a row for each value of --training."""
+    """Return the command's key in TRAINERS and its arguments: `cdg` has a key for each value of --training."""
     from ..config.recipes import flags_of, without
 
     if name != "cdg":
@@ -111,7 +111,7 @@ def resolved(name: str, argv: list[str]) -> tuple[str, list[str]]:
 
 
 def program(command: str) -> Callable[..., int]:
-    """Import and return the `main` of a row of COMMANDS. That of a trainer also takes the launch options."""
+    """Import and return the `main` of an entry of COMMANDS; the `main` of a trainer also takes launch options."""
     module = COMMANDS[command].module
     entry: Callable[..., int] = attribute_of(f"{module}:main", f"`{PROG} {command}`")
     return partial(entry, command=command) if module == JOINT else entry

