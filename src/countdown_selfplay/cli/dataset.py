@@ -112,7 +112,7 @@ def excluded_keys(files: list[str]) -> set[str]:
 
 
 class Condition:
-    """Predicate on problems (excluded keys, number of solutions, operators), with a count of excluded problems."""
+    """Predicate on problems (excluded keys, number of solutions, operators) that counts the excluded problems."""
 
     def __init__(self, options: argparse.Namespace, rules: Rules, excluded: set[str]) -> None:
         low, high = options.min_solutions, options.max_solutions

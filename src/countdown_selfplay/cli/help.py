@@ -58,7 +58,7 @@ KINDS: Registry[str] = Registry(
         "reward": "countdown_selfplay.rewards:CONJECTURER_REWARDS",
     },
 )
-"""Registries by kind, imported when one is listed."""
+"""Map of each kind of part to the place of its registry, module:name."""
 
 
 @dataclass(frozen=True)

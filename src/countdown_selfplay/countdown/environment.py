@@ -2,7 +2,7 @@
 
 TRL builds an environment per rollout, calls `reset` with the row's columns, offers every public method as a tool, and
 finally calls `get_reward`, which sees only the tools' arguments: an answer without a tool call scores `score_invalid`.
-Imports nothing of TRL."""
+This module does not import TRL."""
 
 from collections.abc import Callable
 from dataclasses import replace

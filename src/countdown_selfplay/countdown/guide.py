@@ -64,9 +64,9 @@ def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, sol
 
 
 def is_step(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> bool:
-    """Return whether solving `proposal` is a step of solving `target`: `proposal` is solvable with two or more but not
-    all numbers of `target`, and `target` remains solvable with the value of `proposal` in their place. 3, 5 -> 15 is a
-    step of 3, 5, 7 -> 22. Values below 1 do not count, because a problem's numbers are positive."""
+    """Return whether solving `proposal` is a step of solving `target`: `proposal` is solvable, it has two or more but
+    not all numbers of `target`, and its target can replace them in `target`, which stays solvable. 3, 5 -> 15 is a
+    step of 3, 5, 7 -> 22. A target below 1 is not a step, because a problem's numbers are positive."""
     left = Counter(target.numbers)
     left.subtract(proposal.numbers)
     if min(left.values()) < 0 or proposal.target < 1 or not 2 <= len(proposal.numbers) < len(target.numbers):
@@ -185,7 +185,7 @@ def moves_between(target: Problem, proposal: Problem, value_high: int) -> int | 
 
 @lru_cache(maxsize=1 << 14)
 def values(numbers: Numbers, value_high: int) -> frozenset[int]:
-    """Return all results of moves that use all of these sorted numbers, with all values from 1 to `value_high`."""
+    """Return all results of moves that use all of these sorted numbers, with every result from 1 to `value_high`."""
     if len(numbers) == 1:
         return frozenset(numbers)
     found: set[int] = set()

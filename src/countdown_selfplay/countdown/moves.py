@@ -130,7 +130,7 @@ TARGET_BANDS = (5, 12, 25, 50, 100, 250, 500, 1000)
 
 class Moving:
     """Mixin of CountdownDomain (interface: contract/domain.py) for answers in moves, demonstrations, and problems by
-    size. Problems come from random derivations if answers are in moves, else from the exact solver."""
+    size. Problems come from random derivations (planted.py) if answers are in moves, else from generator.py."""
 
     spec: ProblemSpec
     rules: Rules

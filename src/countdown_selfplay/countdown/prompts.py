@@ -102,7 +102,7 @@ PROVER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
 )
 
 MOVES_PROMPTS = {"compact_moves", "moves"}
-"""Names of prompts that request one move and take the argument `value_high`. Add such a custom prompt here."""
+"""Names of prompts that request one move and take the argument `value_high`; add a custom prompt for moves here."""
 
 BARE_PROMPTS = {"compact", "compact_moves"}
 """Names of prompts whose answers have no tags."""
@@ -234,4 +234,4 @@ EXAMPLES: dict[str, Callable[[ProblemSpec], Iterable[Problem]]] = {
     "completion": lambda spec: (shot for k in spec.operands for shot in completion_shots(k, spec)),
     "six_shots": lambda spec: _FIXED_SHOTS,
 }
-"""Name of a prompt -> function from a ProblemSpec to its worked examples. Those in JSON are in proposals.py."""
+"""Name of a prompt -> function from a ProblemSpec to the prompt's worked examples. JSON prompts: `json_example`."""

@@ -194,7 +194,7 @@ def _judge(answer: str, problem: Problem, rules: Rules, n_answers: int) -> Verdi
 
 
 def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[int, int] | None]:
-    """Return the reason, and the value as (numerator, denominator) or None. `text` is neither empty nor too long."""
+    """Return the reason of the verdict, and the value as (numerator, denominator), or None without a value."""
     quick = in_whole_numbers(text) if len(text) <= SHORT else None
     if quick is not None and _numbers_match(quick[1], problem.numbers, rules.use_all):
         total = quick[0]

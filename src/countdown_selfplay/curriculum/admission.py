@@ -56,7 +56,7 @@ class Archive:
             self.recent_rates = [*self.recent_rates, sum(rates) / len(rates)][-RATES_LIMIT:]
 
     def record_solved(self, solved: Iterable[tuple[str, int]], limit: int) -> None:
-        """Add a round's (key, correct answers); counting stops at `limit`."""
+        """Add the pairs (key, number of correct answers) of a round; counts stop at `limit`."""
         for key, count in solved:
             if count:
                 self.solved[key] = min(self.solved.get(key, 0) + count, limit)

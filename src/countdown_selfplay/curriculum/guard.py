@@ -23,7 +23,7 @@ class Trip:
 
     @property
     def advice(self) -> str:
-        """Advice on the settings to change, of the metric's role, or of the conjecturer for metrics of the round."""
+        """Advice on settings: those of the metric's role, or of the conjecturer for a metric of the round."""
         first, *rest = self.metric.split("/")  # a player's may be conjecturer/0/parseable_rate, grad_norm/prover/1
         role = "/".join(rest) if first in ("grad_norm", "lr") else "/".join([first, *rest[:-1]])
         role = "conjecturer" if first == "round" or not rest else role

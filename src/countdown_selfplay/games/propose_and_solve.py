@@ -106,7 +106,7 @@ class ProposeAndSolve(BaseGame):
     def _fill(
         self, round: Round, anchors: Sequence[Any], proposals: Sequence[Proposal], targets: list[Any] | None
     ) -> Slots:
-        """Fill the round's slots with admitted proposals, random problems, and targets or anchors (`fill`)."""
+        """Fill the round's slots with admitted proposals, random problems, and targets or anchors, by `Settings`."""
         domain, rules, provers = round.domain, self.settings, round.players("prover")
         admission = admit(
             domain, proposals, self.archive, round.held_out, rules.novelty_window, rules.duplicate_proposals

@@ -43,7 +43,7 @@ class Arms:
                 self.sums[name] = [float(len(values)), math.fsum(values)]
 
     def means(self) -> dict[str, float]:
-        """Return the mean reward of each pulled arm, weighted as `discount` or `window` says."""
+        """Return the mean reward of each pulled arm, weighted by `discount` or limited to the last `window` pulls."""
         return {arm: total / count for arm, (count, total) in self.sums.items() if count > 0}
 
     def ucb(self, waiting: Mapping[str, int], exploration: float) -> str:

@@ -214,7 +214,7 @@ class Targets(Policies):
             logger.warning(message, len(mastered), len(first), round.index + 1, _few(mastered))
 
     def _measured(self, new: int, hits: list[bool]) -> dict[str, float]:
-        """Return the metrics of the targets. hits: whether each attempted target was solved."""
+        """Return the metrics of the targets. new: number solved first in this round. hits: success by attempt."""
         values: dict[str, float] = {
             "targets/solve_rate": len(self.solved) / len(self.known),
             "targets/unsolved": len(self.known) - len(self.solved),

@@ -98,7 +98,7 @@ def called(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardCont
 
 
 def problems_of(reward: str, solve_rate_P: np.ndarray, ctx: RewardContext) -> tuple[Problem, ...]:
-    """Return the context's problems, () if unknown. Raises RewardError if known and not one per solve rate."""
+    """Return the context's problems, () if unknown. Raises RewardError if their number is not that of the rates."""
     if ctx.problems and len(ctx.problems) != len(solve_rate_P):
         raise RewardError(
             f"Conjecturer reward '{reward}' got {len(ctx.problems)} problems for {len(solve_rate_P)} solve rates; a "

@@ -83,7 +83,7 @@ class Sum(Composable):
 
 @dataclass(frozen=True)
 class Product(Composable):
-    """Product of rewards. Raises ConfigError without a factor, and for one that is neither callable nor finite."""
+    """Product of rewards. Raises ConfigError without a factor, and for one that is not callable or a finite number."""
 
     factors: Sequence[Part]
 

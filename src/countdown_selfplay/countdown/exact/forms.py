@@ -139,7 +139,7 @@ def flippable(m: int) -> Array:
 
 @cache
 def submask(mask: int, within: int) -> int:
-    """Return `mask`, which is over the positions in `within`, as a mask over the whole set."""
+    """Convert `mask`, whose bits count the positions in `within`, to a mask over the whole set of operands."""
     place = positions(within)
     return sum(1 << place[i] for i in positions(mask))
 

@@ -150,7 +150,7 @@ def symbols_of(ordered: tuple[int, ...]) -> tuple[int, ...]:
 
 def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: Bound, high: Bound, rules: Rules) -> Hits:
     """Return every distinct solution over all operands with an integer value from `low` to `high`: one bound for all
-    problems, or (problems,). values: those of all forms over these numbers. ordered_PK: (problems, k), each row
+    problems, or (problems,). values: Values of all forms over the numbers. ordered_PK: (problems, k), each row
     ascending and with equal numbers where `symbols` (of `symbols_of`) are equal."""
     most = np.maximum(np.abs(low), np.abs(high))
     least = np.where((np.less_equal(low, 0)) & (np.greater_equal(high, 0)), 0, np.minimum(np.abs(low), np.abs(high)))

@@ -35,7 +35,7 @@ def checked_operands(numbers: Sequence[int]) -> tuple[int, ...]:
 
 
 def sub_multisets(numbers: tuple[int, ...], rules: Rules) -> list[tuple[int, ...]]:
-    """Return the multisets of numbers that a solution may use, the whole set first."""
+    """Return the multisets of numbers that a solution may use, largest first."""
     if rules.use_all:
         return [numbers]
     sizes = range(len(numbers), 0, -1)
@@ -67,7 +67,7 @@ def is_solvable(problem: Problem, rules: Rules = DEFAULT_RULES) -> bool:
 T = TypeVar("T")
 
 DECIDE_CHUNK = {1: 4096, 2: 2048, 3: 512, 4: 64, 5: 16}
-"""Size of the largest computed subset -> problems per chunk; by measurement, more exceed the second-level cache."""
+"""Size of the largest computed subset -> problems per chunk; larger chunks exceed the second-level cache."""
 
 
 def is_solvable_batch(
@@ -205,9 +205,9 @@ def phases(k: int) -> list[tuple[int, tuple[int, ...]]]:
 
 
 def meets(values: Values, target_P: Array, exact: bool, sizes: Sequence[int]) -> Iterator[tuple[int, int, Array]]:
-    """Yield (left mask, right mask, hits) for every split of the operands in two, the smaller side of one of the
-    sizes. hits (left forms, right forms, problems): whether some `x op y` has the absolute value of the target (a
-    candidate only if not exact). The sign is irrelevant for targets of 0 and more: a negative value contains a
+    """Yield (left mask, right mask, hits) for every split of the operands in two whose smaller side has one of the
+    `sizes`. hits (left forms, right forms, problems): whether some `x op y` has the absolute value of the target;
+    unless `exact`, whether it may have. The sign is irrelevant for targets of 0 and more: a negative value contains a
     difference, and can be negated."""
     whole_set = (1 << values.k) - 1
     goal = np.abs(target_P).astype(np.float64)
@@ -303,5 +303,5 @@ def _solutions(x: Node, y: Node, target: int, rules: Rules) -> Iterator[Node]:
 
 
 def has_value(node: Node, target: int, rules: Rules) -> bool:
-    """Return whether the expression is a solution, in exact arithmetic."""
+    """Return whether the expression has the value `target` under `rules`, in exact arithmetic."""
     return node.value() == target and (not rules.integers_only or node.integral())

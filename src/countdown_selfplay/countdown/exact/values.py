@@ -99,7 +99,7 @@ class Values:
         self.terms[mask] = (whole(n_FP, d_FP), None) if self.integers_only else (n_FP, d_FP)
 
     def operands(self, mask: int, block: Block) -> tuple[Array, Array | None, Array, Array | None]:
-        """Return numerators and denominators (None: 1) of both sides of a block of the set `mask`, broadcastable."""
+        """Return numerators and denominators (None: 1) of both operands of a block of the set `mask`, to broadcast."""
         source = self.terms if block.op in (ADD, SUB) else self.fractions
         ln, ld = source[submask(block.left, mask)]
         rn, rd = source[submask(block.right, mask)]

@@ -1,7 +1,7 @@
 """Estimates of the current solver's solve rate, by rollouts or by gradient-boosted trees on a problem's features (Task
 Difficulty and Diversity, sections 3.3 and 3.4).
 
-That work uses XGBoost. LightGBM had the best Brier score of three libraries (.0565 against .0567), the shortest fit
+The authors use XGBoost. LightGBM had the best Brier score of three libraries (.0565 against .0567), the shortest fit
 and the smallest installation (benchmarks/difficulty_libraries.py)."""
 
 import logging

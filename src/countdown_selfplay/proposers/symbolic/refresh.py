@@ -233,7 +233,7 @@ class Symbolic(BaseProposer):
         return self._learned(round, {k: (r, self.relabel_samples) for k, r in zip(keys, rates.tolist(), strict=True)})
 
     def _learned(self, round: Round, rates: dict[str, tuple[float, int]]) -> dict[str, Any]:
-        """Train the predictor on `rates` (key -> solve rate, answers); return its error metrics before and after."""
+        """Train the estimator on `rates` (key -> solve rate, answers); return its error metrics before and after."""
         if not rates:
             return {}
         problems = [round.domain.mutations.problem_of_key(key) for key in rates]

@@ -175,7 +175,7 @@ class Reservoir:
 
 
 VERSION = 1
-"""Version of the feature vectors; a checkpoint with another one is refused."""
+"""Version of the feature vectors; a checkpoint with another version is refused."""
 
 
 class NoveltyArchive:
