@@ -136,7 +136,7 @@ def dealt(
     admission: Admission, proposals: Sequence[Proposal], asks: Sequence[Mapping[str, Any]], turn: int
 ) -> Admission:
     """Return the admission with its problems in the order in which they get slots: one per type of request in turn,
-    beginning with `asks[turn]`, so that row order favours no type. A request that is listed twice has two turns;
+    from place `turn` of `asks` on (cyclic), so that row order favours no type. A request listed twice has two turns;
     requests not in `asks` follow. Within a type the players alternate, and the first player changes with `turn`. With
     one type and player the order is that of the rows."""
     order = [repr(ask) for ask in asks]

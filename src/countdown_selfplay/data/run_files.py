@@ -111,7 +111,7 @@ def _records(path: Path, lines: Iterable[bytes], fields: Mapping[str, type]) -> 
 
 
 def read_phases(path: Path) -> list[dict[str, Any]]:
-    """Return the finished phases in the log of an iterated run."""
+    """Return the finished phases in the log of an iterated run. Raises DataError for a damaged line."""
     phases = read_lines(path, iteration=int, phase=str)
     for number, line in enumerate(phases, start=1):
         if fault := lacking(line, _PHASES.get(line["phase"], {})):

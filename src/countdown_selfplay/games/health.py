@@ -179,7 +179,7 @@ def examples(
 
 
 def _written(value: float) -> float | None:
-    """Convert a number for samples.jsonl; None: not measured."""
+    """Round a number to 6 decimals for samples.jsonl; return None for NaN (not measured)."""
     return None if np.isnan(value) else float(f"{value:.6f}")
 
 
