@@ -30,8 +30,8 @@ def run_anchors(
 ) -> tuple[Dataset, Dataset | None, list[str], frozenset[str]]:
     """Return the rows from which the data loader draws anchors, the rows for evaluation or None, the keys of the data
     set's problems in its order, and those of evaluation. Raises DataError for an invalid row, and for fewer rows than
-    a round draws. `as_targets`: whether the proposer chooses from the whole data set, in which equal problems count
-    once."""
+    a round draws. `as_targets`: whether the proposer chooses from the whole data set; equal problems then count once,
+    and too few rows are repeated."""
     if isinstance(held_out, Mapping):
         raise ConfigError("`eval_dataset` is a dict of data sets; pass one, and hand the others to evaluate().")
     eval_rows = None if held_out is None else anchor_dataset(held_out, domain, args.seed)
@@ -107,10 +107,10 @@ def warn_twice(listed: list[str]) -> None:
 
 
 class RoundBatches(Sampler[list[int]]):
-    """Sampler of each round's row indices, repeated once per process, because each reads the whole round. The order of
-    an epoch depends on (seed, epoch) alone: TRL seeds its generator once per process, and a resumed run would repeat
-    the first epoch's order. `rounds_done`: returns the number of rounds so far, from which the epoch is computed;
-    `set_epoch` of accelerate 1.15 does not reach the sampler if several processes resume inside an epoch."""
+    """Sampler of each round's row indices, repeated once per process, because each process reads the whole round. The
+    order of an epoch depends on (seed, epoch) alone: TRL seeds its generator once per process, and a resumed run would
+    repeat the first epoch's order. `rounds_done`: returns the number of rounds so far, from which the epoch is
+    computed; `set_epoch` of accelerate 1.15 does not reach the sampler if several processes resume inside an epoch."""
 
     drop_last = True  # accelerate shares the batches among processes, and reads this and batch_size
 

@@ -25,9 +25,9 @@ _ALTERNATIVE = (
 
 
 def load_problem_rows(source: str, split: str = "train") -> Dataset:
-    """Load the rows of a local file (.jsonl, .json, .parquet, .csv) or of a hub data set's `split`, with an optional
-    configuration after a colon: `openai/gsm8k:main`. The domain's `problem` reads rows (Countdown: `nums` or
-    `numbers`, and `target`, or both in `ground_truth`). Raises DataError if the source cannot be reached, and for a
+    """Load the rows of a local file (.jsonl, .json, .parquet, .csv), or the `split` of a folder or hub data set, with
+    an optional configuration after a colon: `openai/gsm8k:main`. The domain's `problem` reads rows (Countdown: `nums`
+    or `numbers`, and `target`, or both in `ground_truth`). Raises DataError if the source cannot be reached, and for a
     damaged or empty file."""
     path = Path(source)
     try:

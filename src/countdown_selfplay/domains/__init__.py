@@ -1,4 +1,4 @@
-"""Domains by name. A user's domain is named by its place: my_package.my_module:MyDomain."""
+"""Domains by name. A user's domain is named by its import path: my_package.my_module:MyDomain."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -91,7 +91,7 @@ def longest_problem(domain: Any, rows: Iterable[Mapping[str, Any]] = ()) -> Any:
 
 
 def checked_alone(domain: Any, problems: Sequence[Any]) -> list[Any]:
-    """Return the results of `check` for problems without a request."""
+    """Return the results of `check` for problems without a request. Raises ConfigError if `check` fails."""
     try:
         return list(domain.check(list(problems), [None] * len(problems)))
     except CountdownSelfPlayError:

@@ -27,7 +27,7 @@ def no_guide() -> None:
 
 def check_guide(what: str, guide: Any, players: Mapping[str, Sequence[str]]) -> None:
     """Raise ConfigError unless `guide` is a guide or None, each role that the guide needs has a player, and the role
-    `guide` has one only if needed. `players`: role -> its players."""
+    `guide` has a player only if needed. `players`: role -> its players."""
     if guide is not None:
         check_part(what, guide, BaseGuide, ("score",))
     needs = () if guide is None else guide.needs

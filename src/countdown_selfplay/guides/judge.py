@@ -14,8 +14,8 @@ from . import targets_of
 
 class Judge(BaseGuide):
     """Guide whose score, R_guide, is read from a review that the role `guide` writes, with the rubrics in its prompt
-    (SGS 2026, appendix E.3). It reviews only problems that a prover solved, once each; NaN if unreadable. Several
-    guides are averaged. The guide of SGS is frozen: `roles: {guide: {weights: start}}`; `model` names another one.
+    (SGS 2026, appendix E.3). Only problems that a prover solved are reviewed, once by each player of the role; the
+    score is the mean of the readable reviews, or NaN. SGS uses a frozen guide: `roles: {guide: {weights: start}}`.
     In SGS 54.7% of reviews were readable, and 99% after fine-tuning on 2,048 reviews."""
 
     scale = (0.0, 8.0)

@@ -1,4 +1,4 @@
-"""Objectives by name. A plug-in is one file here and one line in OBJECTIVES. Importing this module loads no torch."""
+"""Registry of objectives. A new one is a file here and an entry in OBJECTIVES. This module loads no torch."""
 
 from __future__ import annotations
 

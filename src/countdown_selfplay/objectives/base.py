@@ -47,7 +47,7 @@ class LossInputs:
 
 
 def first_B(mask_BT: torch.Tensor, sequence_B: torch.Tensor | None) -> torch.Tensor:
-    """Return a mask of the first row of each completion that has a token in `mask_BT`, (B) bools."""
+    """Return a mask, (B) bools, of the first row of each completion that has a trained token (`mask_BT`)."""
     trained_B = mask_BT.any(1)
     if sequence_B is None:
         return trained_B
@@ -83,7 +83,7 @@ class Replay:
         solved_limit: number of correct answers after which a problem is not trained on, and not played if others are
           available; None: no limit.
         capacity: largest number of kept samples; the newest stay.
-        all_kept: whether a round trains on every kept sample, or on at most as many as the role sampled in it.
+        all_kept: whether a round trains on every kept sample; False: on at most as many as the role sampled in it.
         weighted: whether credit is divided by its mean over the step's tokens, so that a token mean is
           a weighted mean.
         reuse: mean number of uses of an answer; a new answer adds `reuse` / `sequences_per_step` optimizer steps.
@@ -126,8 +126,8 @@ class BaseObjective(Stateless):
     proportional: bool | None = None
 
     def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
-        """Return finite advantages (P, G) from rewards (P, G), NaN for samples without one, and correctness (P, G),
-        None for a role without a verifier (the conjecturer)."""
+        """Return finite advantages (P, G). rewards_PG: NaN for a sample without a reward. correct_PG: None for a role
+        without a verifier (the conjecturer)."""
         raise NotImplementedError
 
     def loss(self, inputs: LossInputs) -> LossOutput:
@@ -276,8 +276,8 @@ KL_ESTIMATORS = {"k3": kl_k3, "k1": kl_k1}
 class EntropyCoefficient:
     """Adaptive entropy coefficient of a role (He et al. 2025, Skywork-OR1), with the settings of TRL's
     `use_adaptive_entropy`: after each round `value` grows by `delta` if the role's mean entropy (nats per token) is at
-    most `target`, else it shrinks by `delta`, within [low, high]. Losses use it while the entropy is at most `target`,
-    else 0. Without a target `value` is constant. State: `value` and the last entropy."""
+    most `target`, else it shrinks by `delta`, within [low, high]. Losses use `value` if the last entropy is at most
+    `target`, else 0. Without a target `value` is constant. State: `value` and the last entropy."""
 
     value: float
     target: float | None = None

@@ -1,4 +1,4 @@
-"""Bandit arms: UCB1 and Thompson sampling, with or without forgetting. Arms are regimes of symbolic changes
+"""Bandit arms: UCB1 and Thompson sampling, with or without forgetting. Arms are regimes of symbolic edits
 (symbolic/bandits.py) or rungs of a domain (lab.proposers.rungs)."""
 
 import math
@@ -48,8 +48,8 @@ class Arms:
 
     def ucb(self, waiting: Mapping[str, int], exploration: float) -> str:
         """Return the arm of the highest mean reward plus exploration x sqrt(2 ln t / n), with t pulls of which n are
-        the arm's; an arm without a pull first (UCB1: Auer, Cesa-Bianchi and Fischer, 2002). waiting: pulls with
-        unknown reward, which count in t and n. Ties: the first."""
+        the arm's; an arm without a pull first (UCB1: Auer, Cesa-Bianchi and Fischer, 2002). waiting: pulls by arm
+        with unknown reward, which count in t and n; the mean is 1 before a reward is known. Ties: the first."""
         count = {arm: self.sums[arm][0] + waiting[arm] for arm in self.sums}
         total = sum(count.values())
 
@@ -63,8 +63,8 @@ class Arms:
         return max(self.sums, key=bound)
 
     def thompson(self, generator: np.random.Generator) -> str:
-        """Return the arm with the highest mean drawn from Beta(1 + rewards, 1 + pulls - rewards); rewards in [0, 1]
-        count as fractions of a success."""
+        """Draw a mean of each arm from Beta(1 + rewards, 1 + pulls - rewards), where a reward in [0, 1] counts as a
+        fraction of a success; return the arm of the highest."""
         drawn = {
             arm: generator.beta(1 + total, 1 + max(count - total, 0.0)) for arm, (count, total) in self.sums.items()
         }

@@ -75,14 +75,14 @@ TIERS = (
 )
 
 BINS = 10
-"""Number of equal parts of a target's history before it was solved (SGS, figure 5)."""
+"""Number of equal parts into which a solved target's history is divided (SGS, figure 5)."""
 
 LAST_SOLVED = 300
 """Number of targets, those solved last, whose histories are averaged (SGS, figure 5)."""
 
 STORIES = "targets.json"
-"""File of a run folder. `solved`: [target, round that solved it, a digit per earlier attempt: 1 if its synthetic
-problem was trainable, else 0] of the last LAST_SOLVED. `aside`: the unsolvable problems."""
+"""File of a run folder. `solved`: [target, round that solved it, a digit per earlier attempt: 1 with a trainable
+synthetic problem, else 0] of the LAST_SOLVED targets. `aside`: the unsolvable problems."""
 
 _COUNTS = Panel("Targets", (0,), "Targets")
 _SYNTHETIC = Panel("Synthetic problems to train on", (0,), "Targets")

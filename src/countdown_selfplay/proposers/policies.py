@@ -26,7 +26,7 @@ class Policies(BaseProposer):
         self.repair = repair
         self.repaired_rate: float | None = None
         self.rollouts: dict[str, Rollout] = {}
-        self.own: dict[str, list[int]] = {}  # (player, slice of its proposals that are this process's)
+        self.own: dict[str, list[int]] = {}  # player -> indices, among its proposals, of this process's
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
         """Raise ConfigError if `repair` is set and the domain has no `repaired`."""

@@ -34,8 +34,8 @@ class Rungs(BaseProposer):
     (request={"rung": r}), and `hear` receives its solve rate.
 
     rungs: rungs to play; None: all of the domain. share: share of the slots to fill; anchors take the others. Set the
-    game's `anchor_fraction` to 0: slots are given to requests in turn, so that a lack of slots would flatten the
-    choice. Draws are seeded by the round: equal on every process and in a resume."""
+    game's `anchor_fraction` to 0: with too few slots, admission takes proposals of each rung in turn, and the rungs
+    become equally frequent. Draws are seeded by the round: equal on every process and after a resume."""
 
     needs = ("prover",)
     metrics: Sequence[Metric] = RUNGS
@@ -87,7 +87,7 @@ class Rungs(BaseProposer):
         return there if self.rungs is None else list(self.rungs)
 
     def count(self, round: Round) -> int:
-        """Return the number of problems per round."""
+        """Return the number of problems that the proposer makes per round."""
         return int(self.share * round.slots("prover") + 0.5)
 
     def made(self, round: Round) -> list[tuple[int, Any]]:

@@ -23,13 +23,13 @@ from .policies import Policies
 logger = logging.getLogger(__name__)
 
 _STATE = ("known", "solved", "history", "presolve", "stories", "waiting", "aside", "mastered")
-"""Attributes of Targets that a checkpoint holds, beside the attempted targets."""
+"""Attributes of Targets in a checkpoint, which also holds the attempted targets."""
 
 TRAINABLE = 0.5
 """Largest solve rate at which a solved synthetic problem is trained on (REINFORCE^1/2)."""
 
 DEEP = 3
-"""Smallest depth of a solution tree of a complex problem, as in the rubric (countdown/guide.py)."""
+"""Depth of the shallowest solution from which a problem is complex, as in the rubric (countdown/guide.py)."""
 
 COPY = "copies_target"
 """Reason for refusing a proposal that is a target."""
@@ -53,12 +53,12 @@ class Targets(Policies):
     metrics = TARGETS
     chooses_targets = True
     shows: Sequence[str] = ("target",)
-    """Arguments of the domain's `propose_row` that hold the problem shown to the conjecturer."""
+    """Arguments of the domain's `propose_row` by which a request shows a target (STP: and its answer)."""
 
     def __init__(self, batch: Count | None = None, conditioned: bool = True, fill: bool = False) -> None:
         super().__init__()
         self.batch, self.conditioned, self.fill = batch, conditioned, fill
-        self.problems: dict[str, Any] = {}  # of the current run, by key, and their form; the rest is state
+        self.problems: dict[str, Any] = {}  # targets by key; like `form` not in the state
         self.form: dict[str, float] = {}
         self.known: list[str] = []
         self.solved: dict[str, int] = {}
@@ -75,7 +75,7 @@ class Targets(Policies):
         self.values: dict[str, float] = {}
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
-        """Raise ConfigError for a domain whose `propose_row` cannot show the target."""
+        """Raise ConfigError if there is a conjecturer and the domain's `propose_row` does not take `shows`."""
         if players.get("conjecturer") and not _takes(domain.propose_row, self.shows):
             shown = " and ".join(f"`{name}`" for name in self.shows)
             cure = "set `conjecturer_players` to 0 to play the targets alone"
@@ -118,7 +118,7 @@ class Targets(Policies):
         return [replace(p, reason=COPY) if same else p for p, same in zip(proposals, copied, strict=True)]
 
     def _begin(self, round: Round) -> None:
-        """Read the target set, which may differ from that of the checkpoint if the user allowed it."""
+        """Read the targets, set unsolvable ones aside, and drop the state of those no longer in the data set."""
         problems = {round.domain.key(problem): problem for problem in round.dataset()}
         check = round.domain.check  # domains without proposals may lack it
         checked = [] if check is None else check(list(problems.values()), [None] * len(problems))
@@ -139,7 +139,7 @@ class Targets(Policies):
         self.history = {key: self.history.get(key, "") for key in self.known if key not in self.solved}
 
     def _next(self, round: Round, count: int, beside: Sequence[str] = ()) -> list[str]:
-        """Return the next `count` targets of the order, without those of `beside`, which keep their places."""
+        """Take the next `count` targets of the order of batches, without those of `beside`, which keep their place."""
         taken = [key for key in self.waiting if key not in beside][:count]
         self.waiting = [key for key in self.waiting if key not in taken]
         if len(taken) < count:
@@ -200,7 +200,7 @@ class Targets(Policies):
         return turns
 
     def _report_mastered(self, round: Round, rates: Mapping[str, float]) -> None:
-        """Log the targets that every answer solved at the first attempt. rates: solve rates of the round's targets."""
+        """Record and log targets that every answer solved at the first attempt. rates: the round's solve rates."""
         first = {key: rate for key, rate in rates.items() if key not in self.attempted}
         mastered = [key for key, rate in first.items() if rate == 1]
         self.attempted |= first.keys()
@@ -233,7 +233,7 @@ class Targets(Policies):
         return values
 
     def _helped(self, round: Round, outcome: Outcome, trainable_P: np.ndarray) -> dict[str, bool]:
-        """Return whether each unsolved target of the round had a trainable synthetic problem."""
+        """Return, by unsolved target of the round, whether a synthetic problem for it is trainable."""
         if not self.conditioned or not self.per_target(round):
             return {}
         helped = dict.fromkeys((key for key in self.chosen if key not in self.solved), False)
@@ -246,7 +246,7 @@ class Targets(Policies):
         return self.values
 
     def run_files(self) -> dict[str, Any]:
-        """Return the histories of the targets solved last (figure 5, left), and the unsolvable problems."""
+        """Return the file STORIES: histories of the targets solved last (figure 5, left), and unsolvable problems."""
         return {STORIES: {"solved": self.stories, "aside": self.aside}}
 
     def state_dict(self) -> dict[str, Any]:
@@ -269,8 +269,8 @@ class Targets(Policies):
 class STP(Targets):
     """Baseline of SGS 2026, appendix F.2 (Dong and Ma 2025, arXiv 2502.00212): Targets whose conjecturer sees a solved
     target with a right answer, and not an unsolved one. A round requests as many problems as it has unsolved targets,
-    so that both methods spend the same generations; the solved ones alternate in a random order per round. Before the
-    first is solved nothing is proposed. A target's answer is the first right one of the round that solved it. State:
+    so that both methods spend the same generations; solved targets are shown in turn, in a random order per round. No
+    problem is requested before a target is solved. A target's answer is the first right one. State:
     that of Targets, and the answers.
 
     SGS specifies only conditioning on solved problems, reward by the solve rate, and expert iteration as the solver's
@@ -331,7 +331,7 @@ def _few(keys: Sequence[str]) -> str:
 
 def _forms(domain: Any, problems: Sequence[Any], prefix: str) -> dict[str, float]:
     """Return mean size and share of complex problems as `<prefix>_size` and `<prefix>_complex`; {} without a problem,
-    and for a domain without such features. In moves only the mean rung. An unsolvable problem is complex."""
+    and for a domain without such features. In moves: only the mean rung, as size. An unsolvable problem is complex."""
     if problems and in_moves(domain):  # complexity is defined by whole solutions, and needs a solver
         return {f"{prefix}_size": float(np.mean([domain.rung(problem) for problem in problems]))}
     names = [] if domain.mutations is None else list(domain.mutations.feature_names)

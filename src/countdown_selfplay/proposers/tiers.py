@@ -35,7 +35,7 @@ _PATIENCE = 10_000
 _APPLY = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 LONGEST_WINDOW = 8
-"""With hysteresis: largest window as a multiple of the initial one."""
+"""Largest window under `hysteresis`, as a multiple of the initial one."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class TierTracker:
 
     window: rounds over which rates are averaged, emptied at each move; 1 in Multimodal LLM Self-Play. hysteresis: a
     tier that reverses doubles its window, to at most LONGEST_WINDOW x `window`; one that moves twice in one direction
-    gets `window` again. Without it a tier too easy on one rung and too hard on the next moves in every round."""
+    gets `window` again. Without hysteresis a tier too easy on one rung and too hard on the next keeps moving."""
 
     rungs: list[int]
     """Rung of each tier on its ladder, from 0, the easiest, to `top`."""
@@ -68,7 +68,7 @@ class TierTracker:
         self.last_moves = self.last_moves or [0] * len(self.rungs)
 
     def observe(self, rates: Sequence[float | None]) -> list[int]:
-        """Add the mean pass rate of each tier, or None; return each tier's move: 1, -1 or 0."""
+        """Add the mean pass rate of each tier (None: nothing played), move tiers, return their moves: 1, -1 or 0."""
         return [0 if rate is None else self._observe(tier, rate) for tier, rate in enumerate(rates)]
 
     def _observe(self, tier: int, rate: float) -> int:
@@ -97,10 +97,10 @@ class TierTracker:
 class Tiers(Policies):
     """Policies in which conjecturer k gets requests of tier k, which a tracker makes harder or easier by the provers'
     pass rates; a rule supplies problems to tiers with too few (Multimodal LLM Self-Play, sections 3.2 to 3.8). A
-    tier's pass rate is the mean over its played problems of any origin. The domain decides on properties that a rung
-    leaves open.
+    tier's pass rate is the mean over its played problems of any origin. The domain's `asks` set the other
+    properties of a request.
 
-    start: initial rung of each tier on the `axis`, operand counts 3 and 4 in the source, or the path of the
+    start: initial rung of each tier on the `axis`, such as operand counts 3 and 4, or the path of the
     tier_config.json of a run to continue. There are as many tiers as conjecturers; without any conjecturer the rule
     alone makes problems. low, high, window, hysteresis: see TierTracker.
     axis: property that makes a tier harder: "operands" from `floor` to `ceiling`, or "rung" (of a domain such as
@@ -290,10 +290,10 @@ def _read(path: str, axis: str) -> list[Any]:
 
 def supplement(domain: Any, request: Mapping[str, Any], count: int, seed: int, exclude: frozenset[str]) -> list[Any]:
     """Return up to `count` distinct problems for a request, none with a key in `exclude` or held out, deterministic
-    given the arguments. Countdown: `operands` integers from 1 to 12 and a random operation after each, applied from
-    left to right, drawn again until the result is a positive integer and the problem in range, so that all are
-    solvable. Other domains draw random problems, of the requested rung if any; Countdown does so for a request without
-    a size, and in moves it plants them."""
+    given the arguments. Countdown: `operands` integers from 1 to 12, joined from left to right by random operations,
+    drawn again until the result is a positive integer and the problem in range, so that all are solvable. Other
+    domains draw random problems, of the requested rung if any; so does Countdown in moves, and for a request without
+    a size."""
     if "rung" in request:
         return list(domain.random_of_rung(count, request["rung"], seed, exclude))
     if in_moves(domain) and domain.random_of_rung is not None and request.get("operands") in domain.rungs:
@@ -315,7 +315,7 @@ def supplement(domain: Any, request: Mapping[str, Any], count: int, seed: int, e
 
 
 def _draw(draws: Random, operands: int) -> Problem | None:
-    """Draw a problem; None if the result is not a positive integer."""
+    """Draw a problem as in `supplement`; return None if the result is not a positive integer."""
     numbers = [draws.randint(_LOW, _HIGH) for _ in range(operands)]
     value = Fraction(numbers[0])
     for number in numbers[1:]:

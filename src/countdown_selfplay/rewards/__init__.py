@@ -1,4 +1,4 @@
-"""Rewards by name: the conjecturer's (of solve rates) and the prover's (TRL callables). Imports no torch."""
+"""Registry of conjecturer rewards, which are functions of solve rates. Importing this module loads no torch."""
 
 import functools
 import inspect

@@ -28,7 +28,7 @@ class RewardContext:
           `problem_of_key` converts them.
         recent_rates: mean solve rates of the conjectured problems of earlier rounds, oldest first.
         progress_P: inner product of the prover's last update and, per problem, the gradient of the log-prob of the
-          right answers, or of the objective (`needs_progress`); 0 without such an answer or an optimizer step.
+          right answers, or of the objective (`needs_progress`); 0 without a right answer or a step. None: unknown.
         spec, rules: ranges and rules of the problems.
     """
 
@@ -114,7 +114,7 @@ def tent(solve_rate_P: np.ndarray, peak: float, left: float, right: float) -> np
 
 
 def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
-    """Return the values of `reward`, (P,). Raises RewardError unless it gives each problem a number up to +-1e12."""
+    """Return the values of `reward`, (P,). Raises RewardError unless each is a number within +-1e12."""
     reward_P = called(reward, solve_rate_P, ctx)
     bad = np.flatnonzero(~(np.abs(reward_P) <= LARGEST_REWARD))  # NaN is not <= anything
     if bad.size:
@@ -134,7 +134,7 @@ def refused(reward: Any, reason: str) -> float | None:
 
 def refused_reward(reward: Callable[..., Any], reason: str, otherwise: float) -> float:
     """Return the reward of a proposal that was refused for `reason`: the result of `reward.invalid_reward`, or
-    `otherwise` if that method is absent or returns None. Raises RewardError for a result that is not finite."""
+    `otherwise` if that method is absent or returns None. Raises RewardError for NaN and beyond +-1e12."""
     value = refused(reward, reason)
     if value is None:
         return otherwise

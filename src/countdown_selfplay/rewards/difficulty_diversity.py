@@ -16,11 +16,11 @@ class DifficultyDiversity(Composable):
     """Difficulty and diversity reward: r = R_diff + lambda * R_div, in [-max(low, 1 - high), lambda].
 
     R_diff: minus the distance of the solve rate p to the band [low, high] (authors: [0.2, 0.6]), 0 inside. R_div:
-    smallest distance to the archive of played problems (`features.archive_distance`: 13 features, scaled to [0, 1]); 1
-    with an empty archive, 0 for a played problem. lambda: `diversity`, which the authors do not give; with 0.5 the
-    range of novelty weighs slightly more than the distance from p = 1 to the band. The authors also refuse tasks
-    outside the band or close to the archive, and conclude that difficulty should rank and not reject; here both only
-    reduce the reward. Without problems in `ctx`, r = R_diff."""
+    smallest distance to the archive (`features.archive_distance`: 13 features, scaled to [0, 1]), which holds earlier
+    conjectured problems; 1 if it is empty, 0 for a problem in it. lambda: `diversity`, which the authors do not give;
+    with 0.5 the range of novelty weighs slightly more than the distance from p = 1 to the band. The authors also
+    refuse tasks outside the band or close to the archive, and conclude that difficulty should rank and not reject;
+    here both only reduce the reward. Without problems in `ctx`, r = R_diff."""
 
     low: Share = 0.2
     high: Share = 0.6

@@ -236,7 +236,7 @@ def ratio_interval(
 
 
 def change_interval(changes: Sequence[float], clusters: Sequence[Hashable], seed: int = 0) -> Interval:
-    """Return the mean of paired changes in [-1, 1] with a percentile interval over clusters of equal size."""
+    """Return the mean of paired changes in [-1, 1] with a 95% percentile interval over clusters of equal size."""
     total_C, count_C = _by_cluster(clusters, changes, [1.0] * len(changes))
     interval = bootstrap_mean(total_C / count_C, seed=seed, bounds=CHANGE)
     return Interval(float(np.sum(total_C) / np.sum(count_C)), interval.low, interval.high)
@@ -255,7 +255,7 @@ def _by_cluster(
 
 
 def t_quantile(share: float | np.ndarray, freedom: float) -> np.ndarray:
-    """Return quantiles of Student's t with `freedom` degrees of freedom, 1 or more and not necessarily whole."""
+    """Return quantiles of Student's t with max(freedom, 1) degrees of freedom, not necessarily whole."""
     from scipy.special import stdtrit  # as long an import as that of all else here
 
     return np.asarray(stdtrit(max(float(freedom), 1.0), share))
@@ -292,7 +292,7 @@ def two_level_bootstrap(
 
 
 def two_level_interval(a_SP: np.ndarray, b_SP: np.ndarray, resamples: int = 10_000, seed: int = 0) -> Interval:
-    """Return `two_level_bootstrap` of any rates per training seed (rows) and problem (columns)."""
+    """Return the interval of `two_level_bootstrap` for any rates per training seed (rows) and problem (columns)."""
     draws = two_level_draws(a_SP, b_SP, resamples, seed)
     difference_P = b_SP.mean(0) - a_SP.mean(0)
     low, high = ends(difference_P, draws, bounds=CHANGE)
@@ -307,10 +307,10 @@ def two_level_draws(a_SP: np.ndarray, b_SP: np.ndarray, resamples: int, seed: in
     over seeds. The seeds' part is sqrt(V) times Student's t with f degrees of freedom, where V = V_a + V_b is the sum
     of s^2 / S over the sides, s^2 the variance of a side's seed means with denominator S - 1, and f is Welch's (1947)
     V^2 / (V_a^2 / (S_a - 1) + V_b^2 / (S_b - 1)). Resampling the seeds would use denominator S and the normal quantile
-    z for t's, so that its interval is too narrow by sqrt(S / (S - 1)) t / z: 9.2 for one side with 2 seeds, 2.7 with
-    3, 1.6 with 5. For many problems that factor is near 1. The noise of single answers and the effect of a seed on
-    single problems are in both parts, and are removed from the problems' part: its draws are multiplied by sqrt(1 - W
-    / U), where U is the variance of that part, and W sums over the sides the residual mean square of seeds x problems,
+    z in place of t, so that its interval is too narrow by a factor of sqrt(S / (S - 1)) t / z: 9.2 for one side with 2
+    seeds, 2.7 with 3, 1.6 with 5, near 1 with many. The noise of single answers and the effect of a seed on single
+    problems are in both parts, and are removed from the problems' part: its draws are multiplied by sqrt(1 - W / U),
+    where U is the variance of that part, and W sums over the sides the residual mean square of seeds x problems,
     divided by S P. A side with one seed has no seeds' part. Draws are deterministic given `seed`."""
     problems = a_SP.shape[1]
     if problems != b_SP.shape[1]:

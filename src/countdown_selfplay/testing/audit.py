@@ -56,8 +56,8 @@ class Audit:
 
 
 def audit(domain: Any, problems: Sequence[Any], answers: Sequence[str] = (), form: str = "ANSWER") -> Audit:
-    """Verify texts that solve none of `problems`: constants, the question, a right answer beside a wrong one, and
-    forms that leave the question unevaluated; and answers that create a file if they are executed. answers: a right
+    """Verify texts that do not solve `problems` (the same text for all problems, the question, a right answer beside a
+    wrong one, unevaluated forms of the question) and answers that create a file if they are executed. answers: a right
     one to each problem, or none. form: completion in which ANSWER is replaced, such as "<answer>ANSWER</answer>"."""
 
     def verdicts(texts: list[str], batch: list[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ TINY_MODEL_PATH: Path = Path(__file__).parent / "weights"
 """Folder of the shipped weights and tokenizer; `from_pretrained(str(TINY_MODEL_PATH))` works offline."""
 
 TINY_SPEC: ProblemSpec = ProblemSpec(operands=(3,), number_low=1, number_high=12, target_low=1, target_high=99)
-"""Problems of the tiny model's warm start, held-out side excepted: 3 numbers from 1 to 12, targets 1 to 99."""
+"""Problems of the tiny model's warm start, without the held-out split: 3 numbers from 1 to 12, targets 1 to 99."""
 
 LADDER_MODEL_PATHS: dict[str, Path] = {
     role: Path(__file__).parent / "ladder" / role for role in ("prover", "conjecturer")
@@ -69,7 +69,7 @@ def in_this_installation(path: str) -> str:
 
 
 def embedded_name(model: str) -> str | None:
-    """Return the name of the embedded model that `model` is, by name or folder; None for any other."""
+    """Return the name of the embedded model to which `model`, a name or a folder, refers; None for any other."""
     if model in EMBEDDED or not Path(model).is_dir():
         return model if model in EMBEDDED else None
     return next((name for name, path in EMBEDDED.items() if path.resolve() == Path(model).resolve()), None)

@@ -42,7 +42,7 @@ class Bandit(Symbolic):
         self.pulled: list[str] = []
 
     def pull(self, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:
-        """Return the arm to pull. waiting: pulls of this refresh with unknown rewards."""
+        """Return the arm to pull. waiting: pulls of this refresh by arm, whose rewards are unknown."""
         raise NotImplementedError
 
     def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:

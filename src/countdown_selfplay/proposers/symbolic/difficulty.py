@@ -83,10 +83,10 @@ def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.nd
 @dataclass
 class Predictor(Difficulty):
     """Predictor f(features) -> p of solve rates, fitted with a cross-entropy loss to measured solve rates, and
-    calibrated: a scale and a shift of the logits (Platt) are fitted to out-of-fold predictions. State: the labels and
-    the trees. One thread and no random numbers, so that equal labels give equal trees.
+    calibrated: a scale and a shift of the logits (Platt) are fitted to out-of-fold predictions. State: the labels,
+    the trees and the calibration. One thread and fixed seeds, so that equal labels give equal trees.
 
-    labels: a file of solve rates for the first training (`countdown-selfplay solve-rates`); None: it starts with none.
+    labels: a file of solve rates for the first training (`countdown-selfplay solve-rates`); None: no labels.
     least: number of labels below which it predicts PRIOR for every problem, and warns once. capacity: number of latest
     labels that are kept.
     """
@@ -171,7 +171,7 @@ class Predictor(Difficulty):
         return metrics
 
     def _trained(self, rows: np.ndarray) -> str:
-        """Return trees in LightGBM's text form, from which all predictions are computed."""
+        """Train trees on the labels `rows`; return LightGBM's text form, from which predictions are computed."""
         fixed = {"objective": "cross_entropy", "num_threads": 1, "deterministic": True, "force_row_wise": True}
         weight_L = self.attempts_L[rows] / self.attempts_L[rows].mean()
         data = library().Dataset(self.features_LF[rows], self.rate_L[rows], weight=weight_L, free_raw_data=True)
@@ -263,8 +263,8 @@ def brier(p_N: np.ndarray, rate_N: np.ndarray) -> float:
 
 
 def auc(p_N: np.ndarray, rate_N: np.ndarray) -> float | None:
-    """Return the probability that a right answer belongs to a problem with a higher p than a wrong answer; ties count
-    a half. None without right or wrong answers."""
+    """Return the probability that a right answer belongs to a problem with a higher p than that of a wrong answer;
+    ties count a half. None unless there are both right and wrong answers."""
     _, place_N = np.unique(p_N, return_inverse=True)
     right, wrong = np.bincount(place_N, rate_N), np.bincount(place_N, 1 - rate_N)
     if not right.sum() or not wrong.sum():

@@ -13,7 +13,7 @@ from ...registry import Amount, Count, Share
 from .refresh import Choice, Scored, Symbolic, pairs
 
 STATISTICS = 3
-"""Number of statistics in s: acceptance rate, log size of the archive, difficulty of the selected problems."""
+"""Number of statistics in the state s: acceptance rate, log size of the archive, difficulty of selected problems."""
 
 
 @dataclass

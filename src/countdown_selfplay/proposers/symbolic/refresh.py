@@ -43,7 +43,7 @@ class Symbolic(BaseProposer):
     edited, each from the archive with probability `archive_seeds`, else from the round's anchors. Valid candidates
     get an estimated solve rate, a distance to the archive (to the anchors while it is empty) and the score R_gen;
     `selection` moves at most `keep` of them into the archive and the buffer, from which `generated_fraction` of the
-    prover's slots are drawn. Set the game's `anchor_fraction` to 1 minus that.
+    prover's slots are drawn. Set the game's `anchor_fraction` to 1 - generated_fraction.
 
     difficulty, difficulty_kwargs: estimator of solve rates. features: number of features of the distance, 7 or 13.
     selection, selection_kwargs: rule and its low, high, diversity, least_diversity, ... replay: capacity, half_life,
@@ -116,7 +116,7 @@ class Symbolic(BaseProposer):
         return [Proposal(problem, request=entry.arm) for problem, entry in zip(problems, drawn, strict=True)]
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
-        """Set the measured solve rates of the buffer's problems that were played."""
+        """Set p of played buffer problems to the measured rate; with `played_labels`, keep all rates as labels."""
         rate_P, errors = outcome.solve_rate_P, []
         for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):
             key = round.domain.key(proposal.problem)
@@ -289,8 +289,8 @@ def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> l
 
 @dataclass
 class Mutation(Symbolic):
-    """Candidates by uniform random pairs of a number action and an expression action: the control of the learning
-    proposers, and with a predictor P-Solver of Task Difficulty and Diversity (sections 3.3, 4)."""
+    """Symbolic proposer by uniform random pairs of number and expression actions: the control for the learning
+    proposers and, with a predictor, the P-Solver of Task Difficulty and Diversity (sections 3.3, 4)."""
 
     def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
         generator = np.random.default_rng(round.seed("actions"))

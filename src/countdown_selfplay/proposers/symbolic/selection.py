@@ -26,7 +26,7 @@ class Selected(NamedTuple):
 class Selection:
     """Selection by R_gen = R_diff + diversity x R_div of a candidate with estimated solve rate p. R_diff is minus the
     distance of p to [low, high]; R_div, in [0, 1], the distance to the archive. Ties: the earlier candidate. The
-    source (section 3.4) gives neither the weight of R_div nor the least diversity.
+    source, Task Difficulty and Diversity (section 3.4), gives neither the weight of R_div nor the least diversity.
 
     rule: top_k: the k candidates of highest R_gen, none refused (UCB in the source); hard_band: candidates outside the
     band and those with R_div < least_diversity are refused first (gate in the source); soft_penalty: nothing is
@@ -180,7 +180,7 @@ VERSION = 1
 
 class NoveltyArchive:
     """Archive of problems by key, with their points in feature space; unbounded. The distance is the root mean square
-    difference of two points' columns, which are in [0, 1]; Task Difficulty and Diversity does not define it."""
+    difference of two points' columns, in [0, 1]; Task Difficulty and Diversity defines none. feature_set: 7 or 13."""
 
     def __init__(self, feature_set: int) -> None:
         self.feature_set = feature_set
@@ -196,7 +196,7 @@ class NoveltyArchive:
         return key in self.keys
 
     def open(self, domain: dict[str, Any]) -> None:
-        """Set the problems' domain (its `to_dict`). Raises ConfigError if archived problems have another."""
+        """Set the problems' domain (its `to_dict`). Raises ConfigError if it has changed, prompts aside."""
         domain = json.loads(json.dumps(domain))  # as a checkpoint holds it: no tuples
         if self.domain is None or not self.listed:
             self.domain = domain
