@@ -48,7 +48,7 @@ class Trainer(Command):
     plans_launch: bool = True
     """Whether a --dry_run with launch options plans for that launch instead of starting it."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """Map of fields that only other commands have to a sentence that names this command's option."""
+    """Field that only other commands have -> sentence that names the option of this command."""
 
     @property
     def models(self) -> tuple[str, ...]:

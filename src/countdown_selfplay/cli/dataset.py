@@ -195,7 +195,7 @@ def domain_of(options: argparse.Namespace, moves: bool) -> CountdownDomain:
 
 
 def check_hard(options: argparse.Namespace) -> None:
-    """Raise ConfigError for options that need --hard_for, or that contradict it, before torch loads."""
+    """Raise ConfigError for options that need --hard_for where it is absent, or contradict it, before torch loads."""
     if options.hard_for is None:
         given = [name for name in _NAMES if vars(options)[name] is not None]
         if given:

@@ -133,7 +133,7 @@ def critic_tasks(task: str = "solve") -> Any:
 
 
 def check_output(options: argparse.Namespace) -> None:
-    """Raise ConfigError if --output cannot be written."""
+    """Raise ConfigError unless --output ends in .json or, for a prover, .jsonl."""
     if options.output is None:
         return
     if options.output.suffix not in (".json", ".jsonl"):

@@ -188,7 +188,7 @@ _REFUSED = {
 
 
 def _report(error: str) -> int:
-    """Print the error in one line on stderr, unless another process has (`_is_news`), and return exit code 2."""
+    """Print the error in one line on stderr, unless another process did (`_is_news`), and return exit code 2."""
     message = " ".join(error.split())
     if _is_news(message):
         rank = os.environ.get("RANK", "0")

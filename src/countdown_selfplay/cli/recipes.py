@@ -73,7 +73,7 @@ def played_by(command: str, name: str) -> str:
 
 
 def command_of(command: str, name: str) -> str:
-    """Return the command that plays a recipe: `command`, or for joint the one with recipes of the same prefix."""
+    """Return the command that plays a recipe: `command`, or for joint the one whose recipe has the same first word."""
     rows = {_word(one.recipe): row for row, one in TRAINERS.items() if one.module == JOINT}
     return command if command != "joint" else rows.get(_word(name), command)
 

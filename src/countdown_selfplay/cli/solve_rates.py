@@ -46,8 +46,8 @@ def collect(
 
 
 def new_problems(domain: Any, count: int, seed: int, known: Iterable[str]) -> list[Any]:
-    """Draw `count` random problems whose keys are not in `known`. Their seed is that of no run: with the run's seed
-    the generator would repeat the problems of its training."""
+    """Draw `count` random problems whose keys are not in `known`. The seed differs from that of every run: with
+    the seed of a run the generator would repeat the problems on which the run trained."""
     from ..random_state import seed_from
 
     return list(domain.random(count, seed_from("solve rates", seed), frozenset(known)))

@@ -25,7 +25,7 @@ class Step(NamedTuple):
     """Sub-expression with at least one operator."""
 
     text: str
-    """Text of the sub-expression: tokens separated by single spaces, with only the necessary parentheses."""
+    """Text of the sub-expression: tokens separated by single spaces, with the parentheses of `combined`."""
     numbers: tuple[int, ...]
     value: Fraction
 
@@ -37,7 +37,7 @@ def steps_of(expression: str) -> list[Step]:
 
 
 def _computed(expression: str) -> list[tuple[Step, tuple[Step, ...]]]:
-    """Return each step with the steps whose results are available after it: itself, and earlier ones not yet used."""
+    """Return each step with the steps whose results are unused after it: the step itself and some earlier steps."""
     read = to_postfix(expression)
     stack: list[tuple[Written, Step | int]] = []
     computed: list[tuple[Step, tuple[Step, ...]]] = []
@@ -139,8 +139,8 @@ class CountdownCritique(Critique):
         return self._row(problem, "again", answer, paper.recheck_prompt(self._question(problem), answer, TAGS))
 
     def step_row(self, problem: Problem, answer: str, step: str) -> dict[str, Any]:
-        """Return a row that asks whether a step is right. With a compact prompt it is the row of a revision whose
-        critique is this step, the only turn in which the tiny model writes "right"."""
+        """Return a row that asks whether a step is right. With a compact prompt the row is that of a revision
+        whose critique is this step, the only turn in which the tiny model writes "right"."""
         asked = paper.step_prompt(self._question(problem)[-1]["content"], answer, step)
         return self._row(problem, "again", answer, asked, f" {step} :")
 

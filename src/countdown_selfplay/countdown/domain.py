@@ -1,4 +1,4 @@
-"""Countdown as a domain: prompts, parsing, checks, solver, verifier. No torch; results do not depend on the rank."""
+"""Countdown domain: prompts, parsing, checks, solver, verifier. Needs no torch; results do not depend on the rank."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -150,10 +150,10 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     def check(
         self, problems: Sequence[Problem], asked: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[Checked]:
-        """Check each problem's range, solvability and request. Solvability is checked only for whole answers, and only
-        of problems in range, in one batch: the exact solver is limited to six numbers. With answers in moves
-        an unsolvable problem is admitted, and its solve rate decides its reward. A problem proposed for a target may
-        then hold numbers up to value_high."""
+        """Check range, solvability and requested size of each problem. Solvability is checked for whole answers only,
+        of problems in range only and in one batch, because the exact solver is limited to six numbers. With answers in
+        moves an unsolvable problem is admitted, and its solve rate decides its reward; a problem proposed for a target
+        may have numbers up to `value_high`."""
         played, asked = self.answers == "moves", asked or [None] * len(problems)
         helping = replace(self, spec=replace(self.spec, number_high=self.value_high)) if played else self
         inside = [
@@ -205,7 +205,7 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return self._made(n, self.spec, seed, exclude, "train")
 
     def held_out(self, n: int) -> list[Problem]:
-        """Return the first `n` problems of the held-out split; with answers in moves, the same number of each size."""
+        """Return the first `n` problems of the held-out split; with answers in moves, one of each size in turn."""
         return self._made(n, self.spec, 0, (), "heldout")
 
     def is_held_out(self, problem: Problem) -> bool:

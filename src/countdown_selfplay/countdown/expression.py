@@ -1,8 +1,8 @@
 """Expression language: tokenizer, iterative parser, exact rationals, and the ways to write an expression. Nothing is
 evaluated as code.
 
-Grammar: numbers in ASCII digits without leading zeros, `+ - * / ( )`, and space, tab, carriage return and newline
-between tokens. `**` and `//` are two operators in a row and thus errors."""
+Grammar: numbers in ASCII digits (the verifier refuses leading zeros), `+ - * / ( )`, and space, tab, carriage return
+and newline between tokens. `**` and `//` are two operators in a row and thus errors."""
 
 import re
 from collections.abc import Iterable, Iterator

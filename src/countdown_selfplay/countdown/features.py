@@ -48,8 +48,8 @@ _LEAST = ("depth", "nodes", "parentheses")
 
 
 class Found(NamedTuple):
-    """Solutions as parallel arrays: each one's problem (row index), value, operator bits (exact/forms.py), and the
-    depth, number of nodes and number of parentheses of its tree."""
+    """Solutions as parallel arrays: problem (row index), value and operator bits (exact/forms.py) of each solution,
+    and depth, number of nodes and pairs of parentheses of its tree."""
 
     problems: Array
     targets: Array

@@ -1,7 +1,7 @@
 """Generator of solvable problems from a seed: distinct, reproducible, and from one split, training or held-out.
 
 The operand count is drawn uniformly from the spec's (a count that is listed twice is twice as likely); then numbers
-and target are drawn independently and uniformly, and unsolvable draws are dropped, so that all solvable ones are
+and target are drawn independently and uniformly, and unsolvable draws are dropped, so that all solvable draws are
 equally likely. All draws are a fixed function of the seed and their position (SplitMix64): the list depends neither on
 the NumPy version nor on the number of cores."""
 
@@ -104,7 +104,7 @@ def generate_problems(
         accept: Further condition, called once per new problem.
 
     Raises:
-        ConfigError: If there are fewer problems.
+        ConfigError: If there are fewer problems, or an argument is invalid.
     """
     return list(iterate_problems(n, spec or ProblemSpec(), seed, exclude, split, rules, accept))
 

@@ -1,5 +1,5 @@
 """Prompts of self-guided self-play (SGS 2026, appendix E) for problems that help to solve a target and for their
-reviews, with Countdown problems in place of lemmas; and demonstrations from the exact solver."""
+reviews, with Countdown problems in place of lemmas; and helping problems from the exact solver."""
 
 import json
 import random

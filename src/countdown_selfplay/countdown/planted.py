@@ -100,7 +100,7 @@ def planted_problems(
     (problems or keys). Deterministic given `seed`; a smaller `n` gives a prefix of the list. Sizes are uniform over
     the spec's operand counts (repeats count); in_turn: one problem of each size in turn, ascending. split: "train" or
     "heldout", disjoint for every pair of seeds, because the key alone decides (`heldout_key`). A size without further
-    problems is no longer drawn. Raises ConfigError if all are exhausted."""
+    problems is no longer drawn. Raises ConfigError if all sizes are exhausted."""
     spec = ProblemSpec() if spec is None else spec
     check_request(n, split)
     check_values(spec, value_high)

@@ -90,8 +90,8 @@ WELL_FORMED: frozenset[Reason | MoveReason] = frozenset(
 
 
 class Verdict(NamedTuple):
-    """Result of verification. expression: the answer as written, None if absent or too long; value: its exact value,
-    None if it has none; n_answers: number of complete answers in the text (1 for a bare expression)."""
+    """Result of verification. expression: the answer as written, None if absent, empty or too long; value: its exact
+    value or None; n_answers: number of complete answers in the text (1 for a bare expression)."""
 
     score: float
     reason: Reason | MoveReason

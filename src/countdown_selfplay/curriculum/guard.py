@@ -37,8 +37,8 @@ class Trip:
 class CollapseGuard:
     """Detector of collapse in the metrics that declare `trip`, `in_a_row` or `finite`: by default the parseable rate,
     starvation, a solve rate near 0 or 1, and values that must be finite (Allen and Ståblein, section 3.2). `trip` is a
-    range for the mean over the last `window` rounds with the metric; if `absent` is set, it is the value of any round
-    without the metric after the first with it. `healthy`: no rule is violated, no value of the round is out of range,
+    range for the mean over the last `window` rounds with the metric; `absent`, if set, is the value in later rounds
+    without the metric. `healthy`: no rule is violated, no value of the round is out of range,
     and no `in_a_row` count is above 0; rollbacks skip checkpoints that were saved while it was False."""
 
     metrics: Sequence[Metric] = ()
@@ -151,7 +151,7 @@ class Legibility:
         return self.judge() if number == self.rounds else None
 
     def judge(self) -> str | None:
-        """Return a warning on unreadable texts with the remedy; None if all are readable, and at later calls."""
+        """Return a warning with a remedy if a mean is below LEAST; None otherwise, and at later calls."""
         means = {name: math.fsum(values) / len(values) for name, values in self.seen.items() if values}
         below = [metric for metric in self.metrics if means.get(metric.name, 1.0) < LEAST]
         known, self.judged = self.judged, True

@@ -266,8 +266,8 @@ class CriticDiscernment(BaseGame):
         return {name: part / whole for name, (part, whole) in rates.items() if whole}
 
     def _examples(self, round: Round, turn: Turn, about: Sequence[Any], every_label: bool) -> list[dict[str, Any]]:
-        """Return a few samples of a turn; of revisions the first of every outcome, since a revision's prompt holds
-        question, answer and critique (figures 11 to 17)."""
+        """Return at most `samples_per_log` samples of a turn, or the first of each outcome (every_label; for
+        revisions, whose prompts contain question, answer and critique; figures 11 to 17)."""
         labels, count = turn.labels or [], len(about) if every_label else self.samples_per_log
         shown = examples(round, turn, count, torch.as_tensor(turn.rewards_B).tolist(), labels, about)
         return [shown[labels.index(label)] for label in dict.fromkeys(labels)] if every_label else shown

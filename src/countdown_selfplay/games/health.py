@@ -225,7 +225,7 @@ def in_frontier(frontier: Frontier, problem_of: Sequence[int | None], solve_rate
 
 
 def frontier_share(proposals: Sequence[Proposal], played: Sequence[bool], inside_N: np.ndarray) -> dict[str, float]:
-    """Return the share of problems in the frontier among the played ones that players wrote; {} if there are none."""
+    """Return the share in the frontier of the played proposals that players wrote; {} if there are none."""
     written = [bool(inside) for p, got, inside in zip(proposals, played, inside_N, strict=True) if got and p.by]
     return {"round/frontier_share": sum(written) / len(written)} if written else {}
 
@@ -233,8 +233,8 @@ def frontier_share(proposals: Sequence[Proposal], played: Sequence[bool], inside
 def wanted_answers(
     trains_on: str, frontier: Frontier | None, solve_rate_P: np.ndarray, correct_MPG: np.ndarray
 ) -> list[bool] | None:
-    """Return a mask, (P), of the problems on whose answers provers may train. all: None; nontrivial: neither none nor
-    all answers of all provers are right; frontier: the solve rate is in the frontier."""
+    """Return a mask, (P), of the problems on whose answers provers may train; None: all. trains_on "nontrivial":
+    some but not all answers of the provers are right; "frontier": the solve rate is in the frontier."""
     if trains_on == "nontrivial":
         rate_P = solve_rates(correct_MPG)
         return ((rate_P > 0) & (rate_P < 1)).tolist()
@@ -250,8 +250,8 @@ def is_starved(proposals: Sequence[Proposal], played: Sequence[bool]) -> bool:
 
 
 def unsolvable_share(domain: Any, proposals: Sequence[Proposal], played: Sequence[bool]) -> dict[str, float]:
-    """Return the share without a solution among the played proposals; {} if such proposals are refused. Problems that
-    a rule adds, all of them solvable, are not counted."""
+    """Return the share of the played proposals that are unsolvable; {} if the domain refuses these or none is played.
+    Problems that a rule adds to those of players, all of them solvable, are not counted."""
     facts = [p.facts for p in _played_of(proposals, played)]
     if not facts or not domain.admit_unsolvable:
         return {}

@@ -76,7 +76,7 @@ class ProposeAndSolve(BaseGame):
         settings: Settings | None = None,
     ) -> None:
         """Build the game. proposer: default is the conjecturer's policies, if the run has a conjecturer. reward:
-        `(solve_rate_P, ctx) -> reward_P`, or a name in CONJECTURER_REWARDS."""
+        function (solve_rate_P, ctx) -> reward_P, or a name in CONJECTURER_REWARDS."""
         self.proposer: Proposer | None = proposer
         self.reward = make_conjecturer_reward(reward) if isinstance(reward, str) else reward
         self.pays = needs_progress(self.reward)
@@ -303,7 +303,7 @@ class ProposeAndSolve(BaseGame):
 
 
 def _judged(answers: Rollout) -> list[tuple[list[bool], str | None]]:
-    """Return the correctness of each problem's answers, and its first right answer."""
+    """Return for each problem the correctness of every answer, and the first right answer or None."""
     bits = [verdict.correct for verdict in answers.verdicts or []]
     groups = range(0, len(bits), answers.n)
     right = [text if good else None for text, good in zip(answers.texts, bits, strict=True)]

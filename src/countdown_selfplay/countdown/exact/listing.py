@@ -38,7 +38,7 @@ Bound = int | Array
 
 
 class Hits(NamedTuple):
-    """Solutions as parallel arrays: each one's problem (row index), value, form, and whether the form is negated."""
+    """Solutions as parallel arrays: problem (row index), value and form of each, and whether the form is negated."""
 
     problems: Array
     targets: Array
@@ -198,7 +198,7 @@ def _reachable_sorted(numbers: tuple[int, ...], low: int, high: int, rules: Rule
 
 
 def reachable_targets(numbers: Sequence[int], low: int, high: int, rules: Rules = DEFAULT_RULES) -> dict[int, int]:
-    """Return target -> number of distinct solutions, for every integer from `low` to `high` that has one; ascending.
+    """Return target -> number of distinct solutions, for every reachable integer from `low` to `high`, ascending.
     Solutions are distinct if they are inequivalent as OEIS A140606 counts expressions (order, grouping and moved signs
     do not matter), with equal numbers interchangeable. Raises DataError for no or more than 6 numbers."""
     checked = Problem(tuple(numbers), 0).numbers
