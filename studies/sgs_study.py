@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from many_runs import run_folder
 
+from countdown_selfplay.errors import DataError
 from countdown_selfplay.lab.report import Run, load_run
 from countdown_selfplay.lab.report.targets import after_first_pass, first_solved, solved_by
 from countdown_selfplay.lab.scaling import ScalingArm, fit_arm, load_curve
@@ -209,6 +210,11 @@ def after_pass(run: Run, curve: ScalingCurve) -> ScalingCurve:
     generations, _ = solved_by(run)
     cut = float(generations[after_first_pass(run)]) if len(generations) else 0.0
     later = curve.recentred(cut)
+    if not len(later.compute):
+        raise DataError(
+            f"'{run.name}' ended after {generations[-1]:,.0f} generations, before a round that followed the first "
+            "attempt at every target; raise --generations, or lower --targets."
+        )
     return replace(later, compute=curve.compute[len(curve.compute) - len(later.compute) :])
 
 
