@@ -209,12 +209,12 @@ def after_pass(run: Run, curve: ScalingCurve) -> ScalingCurve:
     every batch of targets, whatever is learned, so its first rate would be no R0."""
     generations, _ = solved_by(run)
     cut = float(generations[after_first_pass(run)]) if len(generations) else 0.0
-    later = curve.recentred(cut)
-    if not len(later.compute):
+    if cut >= curve.compute[-1]:
         raise DataError(
-            f"'{run.name}' ended after {generations[-1]:,.0f} generations, before a round that followed the first "
+            f"'{run.name}' ended after {curve.compute[-1]:,.0f} generations, before a round that followed the first "
             "attempt at every target; raise --generations, or lower --targets."
         )
+    later = curve.recentred(cut)
     return replace(later, compute=curve.compute[len(curve.compute) - len(later.compute) :])
 
 
