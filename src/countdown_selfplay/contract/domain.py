@@ -82,7 +82,8 @@ class BaseDomain(Generic[P]):
         raise NotImplementedError
 
     def stop_strings(self, role: str) -> list[str] | None:
-        """Return the strings that end a completion of `role` (a role, or a player such as prover/0); None for none."""
+        """Return the strings that end a completion, or None if there are none. `role`: role, or player such as
+        prover/0."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:

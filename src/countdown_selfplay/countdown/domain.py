@@ -107,7 +107,8 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
 
     @classmethod
     def from_config(cls, fields: Any, answers: str = "whole") -> "CountdownDomain":
-        """Build the domain from a configuration's CountdownArguments. Answers to compact prompts have no tags."""
+        """Build the domain from `fields`, Countdown's settings (a CountdownProblems such as CountdownArguments). With
+        a prover prompt in BARE_PROMPTS, answers have no tags. `answers`: form of an answer, as in the class."""
         rules = {name: getattr(fields, name) for name in ("use_all", "answer_rule", "leading_minus", "score_tagged")}
         rules["answer_format"] = "bare" if fields.prover_prompt in BARE_PROMPTS else "tags"
         spec = ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in _BOUNDS))

@@ -82,8 +82,9 @@ def changed(
 
 
 def is_trivial(ordered_PK: Array, target_P: Array, rules: Rules) -> Array:
-    """Return whether each problem is trivial, (P,): its target is the sum or product of all its numbers, or, if not
-    all need be used, one of them. Task Difficulty and Diversity requires non-trivial tasks without a definition."""
+    """Return whether each problem is trivial, as bools (P,). A problem is trivial if its target is the sum or the
+    product of all its numbers or, without `rules.use_all`, one of them. Task Difficulty and Diversity excludes trivial
+    problems without defining them."""
     product_P = np.prod(ordered_PK.astype(float), axis=1)
     found_P = (ordered_PK.sum(axis=1) == target_P) | (product_P == target_P)
     return found_P if rules.use_all else found_P | (ordered_PK == target_P[:, None]).any(axis=1)

@@ -156,7 +156,8 @@ def _solution(problem: Problem, rules: Rules) -> Node:
 
 
 def _dead_ends(problem: Problem, rules: Rules) -> list[str]:
-    """Return lines on first steps after which the target is out of reach; deterministic given the problem."""
+    """Return up to MOST_DEAD_ENDS lines, each on a first step after which the target cannot be reached. The lines are
+    deterministic given the problem and the rules."""
     generator = random.Random(problem.key)
     numbers = problem.numbers
     steps = [(i, j, op) for i in range(len(numbers)) for j in range(len(numbers)) for op in "+-*" if i != j]

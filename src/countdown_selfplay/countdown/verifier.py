@@ -149,7 +149,8 @@ def answers_in(text: str) -> list[str] | Reason:
 def verify_batch(
     completions: Iterable[object], problems: Iterable[Problem], rules: Rules = DEFAULT_RULES
 ) -> list[Verdict]:
-    """Return one verdict per completion. Raises ValueError unless both lists have the same length."""
+    """Return the verdict on each completion, in order. Raises ValueError unless there is one problem per
+    completion."""
     return [verify(completion, problem, rules) for completion, problem in zip(completions, problems, strict=True)]
 
 

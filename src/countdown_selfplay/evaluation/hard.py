@@ -52,8 +52,9 @@ class HardProblems:
 
 
 class AttemptFile:
-    """File (JSONL) of the right answers to each problem tried, from which an interrupted search continues; deleted
-    once the targets are written. The first line holds the search's settings, which must be equal."""
+    """JSONL file of the number of right answers to each problem tried, from which an interrupted search continues. The
+    first line holds the settings of the search; a search with other settings raises ConfigError. The caller deletes
+    the file after writing the targets."""
 
     def __init__(self, path: Path, setting: dict[str, Any]) -> None:
         """Read the file, if any. Raises ConfigError for other settings; DataError for another kind of file."""

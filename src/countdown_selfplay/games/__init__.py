@@ -20,7 +20,9 @@ GAMES: Registry[Any] = Registry(
 
 
 def check_game(what: str, game: Any) -> None:
-    """Raise ConfigError, in which `what` names the game, unless a game or its class has `play` and `roles`."""
+    """Raise ConfigError unless `game`, an object or a class, is derived from BaseGame, implements `play`, has a
+    non-empty mapping `roles`, and defines both or neither of `state_dict` and `load_state_dict`. `what`: name of the
+    game in the message."""
     check_part(what, game, BaseGame, ("play",))
     if not isinstance(game.roles, Mapping) or not game.roles:
         cure = "a dict from each kind of role to its task, such as {'prover': 'solves problems'}"

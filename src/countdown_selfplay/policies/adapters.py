@@ -72,7 +72,8 @@ def config_of(path: str) -> PretrainedConfig:
 
 
 def name_base(folder: Path, base: str) -> None:
-    """Write `base`, without a revision, into the config of the adapter in `folder` as its base."""
+    """Set the base of the adapter in `folder` to `base` in its adapter_config.json, and the revision of the base to
+    null."""
     config = json_file(folder / CONFIG) | {"base_model_name_or_path": base, "revision": None}
     (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 

@@ -42,7 +42,8 @@ class SGS(Composable):
         return (product_P - product_P.min()) / (product_P.max() - product_P.min())
 
     def parts(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> dict[str, np.ndarray]:
-        """Return r_solve, r_guide (if there is a guide), and r_synth, their raw product, (P,) each."""
+        """Return r_solve, r_guide and their product r_synth before normalisation, each (P,). Without a guide, or if
+        every review failed, r_guide is absent and r_synth is r_solve."""
         p = np.asarray(solve_rate_P, dtype=float)
         solve_P = self.solve_reward(p)
         guide_P = (UNKNOWN if ctx is None else ctx).guide_P

@@ -61,7 +61,8 @@ def resolve_model(name: str | None) -> str:
 
 
 def in_this_installation(path: str) -> str:
-    """Return this installation's folder of the embedded model whose absent folder elsewhere is `path`; else `path`."""
+    """Return the local folder of an embedded model whose `path` was recorded by another installation. Returns `path`
+    if it exists, or if it does not end in the folder of an embedded model."""
     package = Path(__file__).parents[1]
     inner = {folder.relative_to(package.parent).parts: folder for folder in EMBEDDED.values()}
     folders = (str(folder) for end, folder in inner.items() if Path(path).parts[-len(end) :] == end)

@@ -146,7 +146,8 @@ def _rows_of(state: Mapping[str, Any]) -> list[Sample]:
 
 
 def numbered(answers: Sequence[Answer]) -> list[Sample]:
-    """Return the rows of answers with a new answer and group number per answer, because answers may be repeated."""
+    """Return the rows of all answers, with `answer` and `group` set to the position of the answer in `answers`. An
+    answer that is listed twice thus counts as two answers in different groups."""
     return [replace(row, answer=i, group=i) for i, answer in enumerate(answers) for row in answer]
 
 

@@ -35,8 +35,9 @@ class RoleLoss:
 
     @property
     def proportional(self) -> bool:
-        """Whether a sample's gradient is proportional to its advantage: true without KL and entropy terms for the
-        objectives of this package and for a user's objective with the attribute `proportional`."""
+        """Whether a sample's gradient is proportional to its advantage. False if the loss has a KL term, an entropy
+        term or an entropy target. Otherwise the objective's attribute `proportional` decides; None: true if this
+        package defines the objective's `loss`."""
         known = self.objective.proportional
         built_in = type(self.objective).loss.__module__.startswith("countdown_selfplay.objectives.")
         if not (built_in if known is None else known):

@@ -122,8 +122,9 @@ _COUNT = re.compile(r"round/.+_(proposed|played)")
 
 
 def averaged_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the mean of every scalar metric over the rounds that have it. Counts by axis are averaged over all
-    rounds, with 0 for an absent count."""
+    """Return the mean of each scalar metric over the rounds that have a value of it. Only the counts
+    `round/<axis>_<value>_proposed` and `round/<axis>_<value>_played` are averaged over all rounds, with 0 for a
+    missing count."""
     values: dict[str, list[float]] = {}
     for metrics in rounds:
         for name, value in metrics.items():

@@ -281,5 +281,6 @@ def reliability(p_N: np.ndarray, rate_N: np.ndarray) -> list[tuple[int, float, f
 
 
 def calibration_error(p_N: np.ndarray, rate_N: np.ndarray) -> float:
-    """Return the mean |mean p - mean rate| over the intervals of `reliability`, weighted by problems; 0 is best."""
+    """Return the expected calibration error: the mean of |mean p - mean rate| over the intervals of `reliability`,
+    each weighted by its number of problems. 0 is best."""
     return sum(n * abs(p - rate) for n, p, rate in reliability(p_N, rate_N)) / max(len(p_N), 1)
