@@ -86,7 +86,7 @@ def between(text: str, name: str, content: str) -> str:
 
 def pages(rows: Sequence[Row], runs: Mapping[str, int]) -> Iterator[tuple[Path, str]]:
     """Each page of docs/results/, and the leaderboard, as it has to be."""
-    for path in (*sorted(FOLDER.glob("*.md")), DOCS / "arena.md"):
+    for path in sorted(FOLDER.glob("*.md")):
         text = between(path.read_text(encoding="utf-8"), "comparisons", of_page(path.name, rows))
         text = between(between(text, "studies", summary(rows, runs)), "gates", gates())
         for name, content in arena.parts(arena.standings()).items():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from countdown_selfplay.evaluation.findings import KEPT
 from countdown_selfplay.lab.arena.board import COLLAPSED
 from countdown_selfplay.lab.arena.contestants import contestants, table
 from countdown_selfplay.lab.arena.tracks import load_track, tracks
 
-from .readers import Row, load
+from .readers import Row, load, load_all
 
 SPENT = {
     "answers": "answers",
@@ -31,7 +32,8 @@ def parts(found: Mapping[str, Row]) -> dict[str, str]:
     """Name of a mark -> the text between it and the end mark."""
     over = [one for one in found.values() if "points" in one]
     return {
-        "arena plane": "\n\n".join(part for one in over for part in of_plane(one)),
+        "arena plane": "\n\n".join(part for one in over for part in curves(one)),
+        "arena plane tables": "\n\n".join(part for one in over for part in of_plane(one)),
         "arena contestants": played(),
         "arena tracks": "\n\n".join("\n\n".join(of_track(one)) for one in found.values()),
     }
@@ -82,22 +84,32 @@ def of_track(found: Row) -> Iterator[str]:
     yield "\n".join(failures(found))
 
 
-def of_plane(found: Row) -> Iterator[str]:
-    """Of a track over a plane: every contestant at every point, by band at the last one, and its comparisons."""
+def by_place(found: Row) -> list[str]:
+    """The contestants of a track over a plane by their pass@1 at its last point."""
+    last, k = found["points"][-1]["rows"], found["facts"]["ks"][0]
+    return sorted(last, key=lambda name: last[name]["place"][f"pass@{k}"])
+
+
+def curves(found: Row) -> Iterator[str]:
+    """Every contestant of a track over a plane at every point."""
     at, seeds = found["points"], {row["contestant"]: len(row["seeds"]) for row in found["rows"]}
-    last = at[-1]["rows"]
     ks = [f"pass@{k}" for k in found["facts"]["ks"]]
-    names = sorted(last, key=lambda name: last[name]["place"][ks[0]])
     yield f"{' / '.join(ks)}, in brackets the places by them, after so many answers:"
     rows = [["contestant", "seeds", *(f"{point['answers']:,.0f}" for point in at), "CPU seconds"]]
     spent = {row["contestant"]: f"{row['cpu_seconds']:,.0f}" for row in found["rows"]}
-    for name in names:
+    for name in by_place(found):
         own = [point["rows"][name] for point in at]
         rates = [" / ".join(f"{row['score'][k]['value']:.3f}" for k in ks) for row in own]
         places = [", ".join(str(row["place"][k]) for k in ks) for row in own]
         shown = [f"{rate} ({place})" for rate, place in zip(rates, places, strict=True)]
         rows.append([name, str(seeds[name]), *shown, spent[name]])
     yield markdown(rows)
+
+
+def of_plane(found: Row) -> Iterator[str]:
+    """Of a track over a plane: every contestant by band at the last point, and its comparisons at each."""
+    at, names = found["points"], by_place(found)
+    last, ks = at[-1]["rows"], [f"pass@{k}" for k in found["facts"]["ks"]]
     (axis, bands), *_ = found["facts"]["bands"].items()
     yield f"By {axis} after {at[-1]['answers']:,.0f} answers, {' / '.join(ks)}:"
     bands = [str(band) for band in bands]
@@ -106,6 +118,13 @@ def of_plane(found: Row) -> Iterator[str]:
     yield "Of the problems played in the last twelfth of the rounds:"
     shares = {row["contestant"]: [f"{row['played'][band]:.0%}" for band in bands] for row in found["rows"]}
     yield markdown([["contestant", *bands], *([name, *shares[name]] for name in names)])
+    rows = [["contestant", "seeds", "runs that left a part", "since the twelfth"]]
+    for name in names:
+        since = [left_since(list(job["played"].values())) for job in load_all(f"arena/{found['track']}/{name}-*.json")]
+        gone = sorted(number for number in since if number is not None)
+        rows.append([name, str(len(since)), str(len(gone)), ", ".join(map(str, gone))])
+    yield f"Runs that had left a part of the {axis}s by the end (the rule of a run's own finding), and since when:"
+    yield markdown(rows)
     if at[-1]["pairs"]:
         yield f"Less another, with 95% intervals and p after Holm over the {len(at[-1]['pairs'])} at a point:"
         rows = [["contestant", "metric", *(f"{point['answers']:,.0f}" for point in at)]]
@@ -114,6 +133,18 @@ def of_plane(found: Row) -> Iterator[str]:
             shown = [f"{interval(one, 'difference', '+')} ({one['p_holm']:.3f})" for one in own]
             rows.append([f"{pair['contestant']} less {pair['other']}", pair["metric"], *shown])
         yield markdown(rows)
+
+
+def left_since(played: Sequence[Sequence[int]]) -> int | None:
+    """Return the twelfth of the rounds, from 1, since which problems of an upper or a lower part of the values are too
+    rare (`findings.KEPT`); None if they are not at the end. played: counts by value, equally many held out of each,
+    and twelfth."""
+    gone = []
+    for counts in zip(*played, strict=True):
+        parts = [counts[:i] for i in range(1, len(counts))] + [counts[i:] for i in range(1, len(counts))]
+        gone.append(any(sum(part) < KEPT * len(part) / len(counts) * sum(counts) for part in parts))
+    kept = [number for number, is_gone in enumerate(gone, 1) if not is_gone]
+    return None if kept[-1:] == [len(gone)] else max(kept, default=0) + 1
 
 
 def interval(value: Row, name: str = "value", sign: str = "") -> str:

@@ -36,6 +36,10 @@ def load(name: str) -> Any:
     return json.loads((DATA / name).read_text(encoding="utf-8"))
 
 
+def load_all(pattern: str) -> list[Any]:
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(DATA.glob(pattern))]
+
+
 def counts(name: str) -> Arms:
     """Right answers per problem and seed, as `Evaluated.to_dict` of the studies' scripts writes them. Arms `NAME@STEP`
     are checkpoints of one run."""
