@@ -25,7 +25,7 @@ from many_runs import finish, finished, play_all, run_folder
 
 from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.config.recipes import recipe_settings
-from countdown_selfplay.evaluation.setting import ATTEMPTS, MOST
+from countdown_selfplay.warm_starts.hard import ATTEMPTS, MOST
 from countdown_selfplay.warm_starts.starts import SGS, SGS_ROLES, SGS_TARGETS, sgs_start
 
 ARMS = {  # arm -> recipe

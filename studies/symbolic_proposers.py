@@ -155,12 +155,12 @@ def train(
     from transformers import PrinterCallback
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-    from countdown_selfplay.cli.solve_rates import collect, new_problems
     from countdown_selfplay.config.recipes import recipe_fields
     from countdown_selfplay.domains import domain_from
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.tiny import TINY_MODEL_PATH
     from countdown_selfplay.training.checkpoints import newest
+    from countdown_selfplay.warm_starts.cli.solve_rates import collect, new_problems
 
     recipe, changes, of_proposer = ARMS[arm]
     changes = {**COMMON, **of_run, **changes, "max_steps": rounds}

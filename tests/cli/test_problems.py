@@ -1,5 +1,5 @@
-# Tests: cli/dataset.py, cli/solve.py, cli/verify.py
-"""`countdown-selfplay dataset`, `solve` and `verify`: files, verdicts, exit codes 0, 1 and 2."""
+# Tests: cli/solve.py, cli/verify.py
+"""`countdown-selfplay solve` and `verify`: verdicts, exit codes 0, 1 and 2."""
 
 import io
 import json
@@ -8,91 +8,10 @@ import sys
 
 import pytest
 
-from countdown_selfplay.cli import dataset
 from countdown_selfplay.countdown import (
     DEFAULT_RULES,
-    Problem,
-    ProblemSpec,
     Rules,
-    all_solutions,
-    count_solutions,
-    generate_problems,
-    heldout_key,
-    heldout_problems,
-    problem_from_row,
-    verify,
 )
-
-
-@pytest.fixture
-def write(tmp_path, shown):
-    """The rows of the file that a line of `dataset` writes, and what it prints."""
-
-    def written(line, *more, name="out.jsonl"):
-        out = shown("dataset", tmp_path / name, *line.split(), *more)
-        lines = (tmp_path / name).read_text(encoding="utf-8").splitlines() if name.endswith(".jsonl") else ()
-        return [json.loads(line) for line in lines], out
-
-    return written
-
-
-def test_the_default_file_holds_what_the_generator_gives_in_ranges_split_and_counts(tmp_path, write):
-    rows, out = write("--count 30 --seed 5")
-    assert [problem_from_row(row, i) for i, row in enumerate(rows)] == generate_problems(30, seed=5)
-    assert "30 problems" in out and "split train, seed 5" in out
-    left = sorted(path.name for path in tmp_path.iterdir())
-    assert left == ["out.jsonl", "out.jsonl.meta"]  # nothing unfinished
-    for row in write("--count 20 --schema solved")[0]:
-        assert verify(row["completion"], Problem(tuple(row["numbers"]), row["target"])).correct
-    rows, _ = write("--count 20 --split heldout --operands 2 5 --number_high 20 --target_low 30 --target_high 60")
-    assert len(rows) == 20
-    for row in rows:
-        assert len(row["nums"]) in (2, 5) and max(row["nums"]) <= 20 and 30 <= row["target"] <= 60
-        assert heldout_key(problem_from_row(row, 0).key)
-
-
-def test_the_rules_and_all_that_it_takes_to_make_the_file_again_stand_beside_it(tmp_path, write):
-    asked = "--count 7 --seed 3 --operands 3 --integers_only --target_high 40 --exclude heldout-v1"
-    rows, _ = write(asked)
-    meta = json.loads((tmp_path / "out.jsonl.meta").read_text(encoding="utf-8"))
-    rules = Rules.from_dict(meta["rules"])
-    assert rules == Rules(integers_only=True)
-    assert (meta["problems"], meta["with_operands"], meta["excluded_files"]) == (7, {"3": 7}, ["heldout-v1"])
-    spec = ProblemSpec(**meta["spec"])
-    again = generate_problems(7, spec, meta["seed"], heldout_problems(), meta["split"], rules)
-    assert [problem_from_row(row, 0) for row in rows] == again
-
-
-def test_parquet_and_jsonl_hold_the_same_rows_group_by_group(tmp_path, write, monkeypatch):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(dataset, "ROW_GROUP", 4)
-    for schema in ("nums", "ground_truth", "prover", "solved", "proposed"):
-        rows, _ = write(f"--count 10 --schema {schema}")
-        write(f"--count 10 --schema {schema}", name="out.parquet")
-        assert parquet.ParquetFile(tmp_path / "out.parquet").num_row_groups == 3  # 4 + 4 + 2
-        assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == rows
-
-
-def test_difficulty_and_operators_are_conditions(write):
-    rows, _ = write("--count 10 --min_solutions 2 --max_solutions 3")
-    assert {count_solutions(problem_from_row(row, 0)) for row in rows} == {2, 3}
-    for row in write("--count 10 --needs / -")[0]:
-        assert all("/" in text and "-" in text for text in all_solutions(problem_from_row(row, 0)))
-
-
-def test_excluded_problems_and_the_frozen_set_are_left_out_and_counted(tmp_path, write):
-    def keys(rows):
-        return {problem_from_row(row, 0).key for row in rows}
-
-    first, _ = write("--count 15", name="first.jsonl")
-    rows, out = write("--count 15 --exclude", tmp_path / "first.jsonl")
-    assert len(rows) == 15 and not keys(first) & keys(rows)
-    assert "left out: 15 that overlap with the 15 excluded problems" in out
-    held_out = {p.key for p in heldout_problems()}
-    asked = "--count 600 --operands 3 --split heldout --seed 20000"
-    assert held_out & keys(write(asked)[0])  # the same draws: they would overlap
-    rows, out = write(asked, "--exclude", "heldout-v1")
-    assert not held_out & keys(rows) and "excluded problems" in out
 
 
 def test_a_problem_is_solved_and_its_solutions_counted(run):

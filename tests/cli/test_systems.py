@@ -1,24 +1,20 @@
-# Tests: cli/commands.py, proposers/tiers.py, cli/solve_rates.py, cli/dataset.py, evaluation/hard.py
-"""Commands of systems: `rloo`, `pool`, `symbolic` and `sgs`, their recipes, what they start from, and hard targets."""
+# Tests: cli/commands.py, proposers/tiers.py
+"""Commands of systems: `rloo`, `pool`, `symbolic` and `sgs`, their recipes, and what they start from."""
 
 import hashlib
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from tests.installed import MISSING
 
 from countdown_selfplay import JointSelfPlayConfig
-from countdown_selfplay.cli import solve_rates
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.config.recipes import recipe_fields, recipe_settings, recipes, spread
+from countdown_selfplay.config.recipes import recipe_fields, recipe_settings, recipes
 from countdown_selfplay.config.script import check_starts
-from countdown_selfplay.countdown import CountdownDomain, generate_problems, heldout_key
-from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.evaluation.hard import hard_problems
-from countdown_selfplay.proposers.symbolic.difficulty import read_labels
-from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
+from countdown_selfplay.countdown import generate_problems
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC
 
 
 def test_a_joint_recipe_gives_its_single_policy_baseline(tmp_path, shown):
@@ -33,41 +29,6 @@ def test_pool_is_joint_with_tiers_and_plans_its_round(tmp_path, shown):
     # tiny/pool: 32 proposals of each of two conjecturers, 64 problems x 4 answers of each of two provers
     assert "prover, each of 2: 64 problems x 4 = 256 answers" in told
     assert "conjecturer, each of 2: 1 prompt x 32 = 32 proposals" in told
-
-
-def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, shown):
-    out = tmp_path / "rates.jsonl"
-    said = shown("solve-rates tiny --problems 12 --samples 2 --out", out)
-    features, rates, attempts = read_labels(str(out), CountdownDomain.tiny())
-    assert features.shape == (12, 21) and set(attempts) == {2} and set(rates) <= {0, 0.5, 1} and rates.sum() > 0
-    assert f"mean solve rate {rates.mean():.3f}" in said
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert not any(heldout_key(",".join(map(str, sorted(row["numbers"]))) + f"={row['target']}") for row in rows)
-
-
-def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_as_in_training(tmp_path, monkeypatch):
-    # a run that described itself, with the temperature of its training and another of its evaluation
-    from countdown_selfplay.data.anchors import GENERATED_ANCHORS
-    from countdown_selfplay.domains import domain_from
-
-    run = tmp_path / "run"
-    shutil.copytree(TINY_MODEL_PATH, run / "prover")
-    args = JointSelfPlayConfig.from_recipe("tiny/rloo", output_dir=str(run), use_cpu=True)
-    domain = domain_from(args)
-    config = {**spread(args.to_dict()), "temperature": 0.7, "eval_preset": "joint_rloo"}
-    (run / "run.json").write_text(json.dumps({"name": "run", "config": config, "rules": domain.rules.to_dict()}))
-    seen = {}
-    monkeypatch.setattr(solve_rates, "collect", lambda *given, **sampling: seen.update(given=given, **sampling) or 0.5)
-    assert main(["solve-rates", str(run), "--problems", "40", "--seed", str(args.seed)]) == 0
-    assert seen["temperature"] == 0.7 and seen["max_new_tokens"] == args.max_completion_length
-    played = {domain.key(problem) for problem in domain.random(GENERATED_ANCHORS, args.seed, frozenset())}
-    asked = [domain.key(problem) for problem in seen["given"][2]]
-    assert len(set(asked)) == 40 and not played & set(asked)
-    # of other numbers than the run's, none of which it generated either
-    assert main(["solve-rates", str(run), "--problems", "40", "--number_high", "8"]) == 0
-    asked = seen["given"][2]
-    assert len(asked) == 40 and not played & set(map(domain.key, asked))
-    assert max(max(problem.numbers) for problem in asked) <= 8 < domain.spec.number_high
 
 
 ARMS = ("ucb", "p_solver", "refresh", "refresh_diversity")
@@ -171,63 +132,3 @@ def test_a_start_is_whole_weights_or_an_adapter_in_no_folder_whose_name_begins_a
         (place / file).unlink()
     code, _, error = run("sgs --model_name_or_path runs/tiny-sgs-other/prover --recipe tiny/sgs --use_cpu")
     assert code == 2 and "'runs/tiny-sgs/" in error  # the conjecturer's and the targets, not the prover's
-
-
-def test_hard_problems_are_those_that_the_model_rarely_solves():
-    model, tokenizer = load_tiny_model()
-    sampling = dict(max_new_tokens=16, seed=1)
-    found = hard_problems(model, tokenizer, CountdownDomain.tiny(), 8, **sampling)
-    assert len(found.problems) == len({p.key for p in found.problems}) == 8 and max(found.correct) <= 2
-    # the new attempts were not looked at when the problems were chosen: their counts are others, and may exceed 2
-    assert len(found.fresh) == 8 and found.fresh != found.correct
-    assert found.baseline == sum(count > 0 for count in found.fresh) / 8
-    assert 8 < found.tried <= 32  # about a third of problems with three numbers is that hard
-    with pytest.raises(DataError, match=r"Only 0 of 20 problems are solved at most -1 times in 8"):
-        hard_problems(model, tokenizer, CountdownDomain.tiny(), 1, most=-1, **sampling)
-
-
-HARD = ("--hard_for", "tiny", "--count", "6", "--operands", "3", "--number_high", "12", "--seed", "2")
-
-
-def test_the_command_makes_a_set_that_a_model_finds_hard(tmp_path, shown):
-    out, held = tmp_path / "targets.jsonl", tmp_path / "held.jsonl"
-    held.write_text('{"nums": [1, 2, 3], "target": 6}\n')
-    said = shown("dataset", out, *HARD, "--exclude", held)
-    meta = json.loads((tmp_path / "targets.jsonl.meta").read_text())
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
-    chosen = meta["hard_for"]
-    assert len(rows) == 6 == chosen["targets"] and rows[0].keys() == {"nums", "target"}
-    assert (chosen["prompt"], chosen["max_new_tokens"], meta["prover_prompt"]) == ("compact", 16, "compact")
-    assert max(chosen["chosen_by"]) <= 2 and len(chosen["new_attempts"]) == 6 and chosen["candidates"] == 64
-    rates = [sum(count > 0 for count in chosen[name]) / 6 for name in ("chosen_by", "new_attempts")]
-    means = [sum(chosen[name]) / 48 for name in ("chosen_by", "new_attempts")]
-    solved = chosen["candidates_solved"]
-    assert 6 < solved < 64 and f"6 targets of 64 problems, {solved} of which were solved at least once" in said
-    assert f"of the targets {rates[0]:.1%} in the 8 attempts that chose them" in said
-    assert f"(mean solve rate {means[0]:.1%}), and {rates[1]:.1%} in as many new attempts ({means[1]:.1%})." in said
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["held.jsonl", "targets.jsonl", "targets.jsonl.meta"]
-
-
-def test_a_search_for_hard_problems_goes_on_where_it_was_ended(tmp_path, run, monkeypatch):
-    from countdown_selfplay.evaluation import hard
-
-    (tmp_path / "whole").mkdir()
-    assert main(["dataset", str(tmp_path / "whole" / "targets.jsonl"), *HARD]) == 0
-    evaluate, calls = hard.evaluate_prover, []
-
-    def count(*given, **asked):
-        calls.append(len(given[2]))
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return evaluate(*given, **asked)
-
-    monkeypatch.setattr(hard, "evaluate_prover", count)
-    out, file = tmp_path / "targets.jsonl", tmp_path / ".targets.jsonl.attempts"
-    assert main(["dataset", str(out), *HARD]) == 130 and not out.exists()
-    file.write_bytes(file.read_bytes() + b'{"key": "1,2')  # as a kill may leave it
-    code, _, error = run("dataset --most 1", out, *HARD)
-    assert code == 2 and "holds the attempts of another call (it differs in most)" in error
-    assert main(["dataset", str(out), *HARD]) == 0
-    assert calls == [64, 6, 6] and not file.exists()  # the 64 candidates were not attempted again
-    for name in ("targets.jsonl", "targets.jsonl.meta"):
-        assert (tmp_path / name).read_text() == (tmp_path / "whole" / name).read_text()

@@ -32,7 +32,7 @@ from countdown_selfplay.countdown import (
     solve,
 )
 from countdown_selfplay.countdown.planted import planted_problems
-from countdown_selfplay.countdown.rows import compact_solution, solution_trace
+from countdown_selfplay.countdown.rows import compact_solution
 from countdown_selfplay.domains import domain_from, make_domain
 from countdown_selfplay.errors import DataError, GenerationError, PromptError, RewardError, UnknownNameError
 from countdown_selfplay.games import GAMES
@@ -200,7 +200,6 @@ ROWS = [
         ([[1] * 7] * 2, 2, "=7 =6"), ([[1.0] * 3] * 2, 2, "=float64"), ([[0] * 3] * 2, 2, "=positive"),
         ([1, 1, 1], 2, "=dimensions"), ([[10**10] * 3] * 2, 2, "=within"), ([[1] * 3] * 2, 3, "=2 =3")]),
     row("=1,2,3,4=100", compact_solution, Problem((1, 2, 3, 4), 100), error=DataError),
-    row("=1,2,3,4=100", solution_trace, Problem((1, 2, 3, 4), 100), error=DataError),
     *(row(f"={next(iter(given))}", Rules.from_dict, given) for given in [
         {"answer_rule": "best"}, {"answer_format": "xml"}, {"max_chars": 0}, {"max_chars": 5000},
         {"max_chars": 256.0}, {"use_all": 1}, {"score_wrong": nan}, {"score_wrong": "0.1"}, {"score_tagged": inf},

@@ -14,12 +14,12 @@ from countdown_selfplay.contract.domain import Checked
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
 from countdown_selfplay.countdown.critique import REJECT, first_mistake, steps_of
 from countdown_selfplay.countdown.guide import is_step
-from countdown_selfplay.countdown.rows import ROW_SCHEMAS
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation.sampling import demonstration_ids
 from countdown_selfplay.warm_starts.configs import IPOArguments, SFTArguments
 from countdown_selfplay.warm_starts.demonstrations import critique_demonstrations, generated_rows
 from countdown_selfplay.warm_starts.readers import clean_demonstrations
+from countdown_selfplay.warm_starts.rows import ROW_SCHEMAS
 from countdown_selfplay.warm_starts.training import asking
 
 SMALL = ProblemSpec((3, 4), 1, 12, 1, 99)

@@ -184,7 +184,7 @@ COMMANDS: dict[str, Command] = {
         "Play every curriculum on the same frozen problems, at equal samples, and compare them", "lab.cli.arena"
     ),
     "models": Command(
-        "Make a folder of a pretrained model, from the hub, a PyPI package or a GGUF file", "cli.models"
+        "Make a folder of a pretrained model, from the hub, a PyPI package or a GGUF file", "warm_starts.cli.models"
     ),
     "recipes": Command("List the shipped recipes with paper, time and memory, or print one", "cli.recipes"),
     "ask": Command("Ask a trained prover for answers to one problem, or a conjecturer for problems", "lab.cli.ask"),
@@ -204,10 +204,10 @@ COMMANDS: dict[str, Command] = {
     "playground": Command(
         "Write playground.html, which steps through the logged rounds of a run", "lab.cli.playground"
     ),
-    "dataset": Command("Write solvable problems or demonstrations to a file", "cli.dataset"),
+    "dataset": Command("Write solvable problems or demonstrations to a file", "warm_starts.cli.dataset"),
     "solve-rates": Command(
         "Write how often a trained prover solves new problems: what a difficulty predictor learns from",
-        "cli.solve_rates",
+        "warm_starts.cli.solve_rates",
     ),
     "env": Command("Print versions, device, cores, memory and installed extras; --ready plays a round", "cli.env"),
 }  # fmt: skip

@@ -2,10 +2,8 @@
 reviews, with Countdown problems in place of lemmas; and helping problems from the exact solver."""
 
 import json
-import random
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +11,9 @@ from ..contract.domain import Helping
 from ..options import is_whole
 from ..registry import Registry
 from . import guide
-from .exact.listing import reachable_targets
-from .exact.solver import is_solvable_batch
-from .generator import generate_problems
 from .guide import Review, rubric_in_moves
 from .moves import solving_moves
-from .problem import Problem, ProblemSpec, Rules, heldout_key
+from .problem import Problem, ProblemSpec, Rules
 from .prompts import COMPLETION_PREFIX, Prompt, by_style, chat, compact, problem_json, problem_tag, propose_any
 from .verifier import completion_text, tagged_answers, verify
 
@@ -223,57 +218,3 @@ class CountdownHelping(Helping):
 
     def read_review(self, text: str) -> Review | None:
         return read_review(text, self.conjecturer_prompt)
-
-
-STEP, NEAR, FAR = "step", "near", "far"
-KINDS = (STEP, STEP, NEAR, FAR)
-"""Types of helping problems, drawn uniformly from this list: half are a step towards the target, a quarter have some
-of the target's numbers, a quarter are any problem, so that guides and reviewers see useful and useless problems."""
-STEPS = (STEP,)
-"""Types of helping problems without distractors, for the initial conjecturer of SGS."""
-
-_TRIES = 40
-_POOL: dict[tuple[ProblemSpec, Rules], list[Problem]] = {}
-
-
-def helping_problem(
-    target: Problem, spec: ProblemSpec, rules: Rules, seed: str, kinds: Sequence[str] = KINDS
-) -> Problem:
-    """Return a solvable problem of the training split in the ranges of `spec`, other than the target; deterministic
-    given `seed`. `kinds`: types to draw from uniformly. If 40 tries give no problem of the type, any is returned."""
-    generator = random.Random(f"help|{seed}")
-    kind = generator.choice(kinds)
-    for _ in range(_TRIES if kind != FAR else 0):
-        helping = _part(target, spec, rules, generator) if kind == STEP else _neighbour(target, spec, rules, generator)
-        if helping is not None and spec.admits(helping) and not heldout_key(helping.key) and helping.key != target.key:
-            return helping
-    if (spec, rules) not in _POOL:
-        _POOL[spec, rules] = generate_problems(512, spec, seed=0, rules=rules)
-    helping = generator.choice(_POOL[spec, rules])
-    while helping.key == target.key:
-        helping = generator.choice(_POOL[spec, rules])
-    return helping
-
-
-def _part(target: Problem, spec: ProblemSpec, rules: Rules, generator: random.Random) -> Problem | None:
-    """Return a problem with some of the target's numbers that is a step towards the target, or None."""
-    sizes = [size for size in spec.operands if size < len(target.numbers)]
-    if not sizes:
-        return None
-    numbers = tuple(generator.sample(target.numbers, generator.choice(sizes)))
-    values = list(reachable_targets(numbers, max(1, spec.target_low), spec.target_high, rules))
-    generator.shuffle(values)
-    left = list((Counter(target.numbers) - Counter(numbers)).elements())
-    leads = is_solvable_batch([Problem((*left, value), target.target) for value in values], rules)
-    return next((Problem(numbers, value) for value, led in zip(values, leads, strict=True) if led), None)
-
-
-def _neighbour(target: Problem, spec: ProblemSpec, rules: Rules, generator: random.Random) -> Problem | None:
-    """Return a problem with the target's numbers, one of them replaced and perhaps some left out, or None."""
-    sizes = [size for size in spec.operands if size <= len(target.numbers)]
-    if not sizes:
-        return None
-    numbers = generator.sample(target.numbers, generator.choice(sizes))
-    numbers[generator.randrange(len(numbers))] = generator.randint(spec.number_low, spec.number_high)
-    values = list(reachable_targets(tuple(numbers), spec.target_low, spec.target_high, rules))
-    return Problem(tuple(numbers), generator.choice(values)) if values else None

@@ -9,15 +9,13 @@ from typing import Any, Unpack
 
 from ..asking import DEFAULTS
 from ..contract.domain import Domain, OpenDomain, P
-from ..countdown import CountdownDomain, Problem
-from ..countdown.rows import ROW_SCHEMAS
 from ..distributed.processes import ALONE, Processes
 from ..domains import asked_of, checked_alone
 from ..errors import ConfigError, DataError
 from ..statistics.bootstrap import Z_95, Estimate, share_interval, wilson_interval
 from ..statistics.pass_at_k import pass_at_k_array
 from .episodes import rungs_of, sample_answers
-from .sampling import Sampling, dtype_of, sample_completions, sample_texts, text_of, with_stops
+from .sampling import Sampling, dtype_of, sample_completions, with_stops
 from .summary import by_rung, ladder
 
 
@@ -247,27 +245,3 @@ def pooled(parts: Sequence[ProverEvaluation], ks: Sequence[int] = ()) -> ProverE
 
 def _of_all(name: str, values: list[Any]) -> Any:
     return values[0] if name == "seed" or all(value == values[0] for value in values) else values
-
-
-def evaluate_guide(
-    model: Any,
-    tokenizer: Any,
-    targets: Sequence[Problem],
-    domain: CountdownDomain,
-    *,
-    processes: Processes = ALONE,
-    seed: int = 0,
-    **sampling: Any,
-) -> dict[str, Any]:
-    """Sample one review per target, of a problem that may help with it. Returns {"n", "readable", "as the rubric"}:
-    the count, and the shares that parse and that score as the rubric, with Wilson's 95% intervals."""
-    rows = [ROW_SCHEMAS["reviewed"](target, domain) for target in targets]
-    prompts = [row["prompt"] for row in rows]
-    texts, _ = sample_texts(model, tokenizer, prompts, 1, processes=processes, seed=seed, **sampling)
-    reviews = [domain.helping.read_review(text) for (text,) in texts]
-    wanted = [domain.helping.read_review(text_of(row["completion"])) for row in rows]
-    same = sum(a is not None and b is not None and a.score == b.score for a, b in zip(reviews, wanted, strict=True))
-    readable = len(reviews) - reviews.count(None)
-    shares = {"readable": readable, "as the rubric": same}
-    figures = {name: wilson_interval(count, len(reviews)) for name, count in shares.items()}
-    return {"n": len(reviews), **{name: one.to_dict() for name, one in figures.items()}}

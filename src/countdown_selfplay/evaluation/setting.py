@@ -40,9 +40,6 @@ RULES: dict[str, dict[str, Any]] = {"joint_rloo": {"leading_minus": True}}
 SAMPLES = {"cdg": 32}
 """Answers per problem of a preset if not 16; cdg: for majority@8 and majority@32."""
 
-ATTEMPTS, MOST = 8, 2
-"""Attempts and most right answers of a hard problem (SGS, appendix D, step 2: solved in at most 2 of 8 attempts)."""
-
 TRAINING = "training"
 """Name of the preset that keeps the sampling settings of the role in training."""
 

@@ -208,8 +208,8 @@ class Targets(Policies):
         if mastered and round.rank == 0:
             message = (
                 "%d of %d targets that were attempted first in round %d were solved by every answer (a pass@1 of 1): "
-                "%s. They get no synthetic problems and teach next to nothing; `evaluation.hard.hard_problems` finds "
-                "harder ones."
+                "%s. They get no synthetic problems and teach next to nothing; `countdown-selfplay dataset "
+                "--hard_for` finds harder ones."
             )
             logger.warning(message, len(mastered), len(first), round.index + 1, _few(mastered))
 

@@ -12,9 +12,9 @@ from ..countdown import CountdownDomain, Problem, Rules, generate_problems
 from ..countdown.critique import REJECT, first_mistake, steps_of
 from ..countdown.exact.listing import all_solutions
 from ..countdown.expression import written_forms
-from ..countdown.rows import ROW_SCHEMAS, UNSOLVED_SCHEMAS, WITH_A_TARGET, move_rows
 from ..domains import name_of
 from ..errors import ConfigError
+from .rows import ROW_SCHEMAS, UNSOLVED_SCHEMAS, WITH_A_TARGET, move_rows
 
 SCHEMA = {"prover": "solved", "conjecturer": "proposed", "guide": "reviewed"}
 """Role -> the schema of `countdown-selfplay dataset` that holds its demonstrations; a conjecturer's may be "helping"

@@ -22,9 +22,9 @@ from ..data.jsonl import json_file
 from ..data.run_files import read_lines, write_atomically
 from ..domains import domain_from
 from ..errors import ConfigError, DataError
-from ..evaluation.setting import ATTEMPTS, MOST
 from ..evaluation.terminal import ProgressLine
 from .demonstrations import critique_demonstrations, generated_rows
+from .hard import ATTEMPTS, MOST, AttemptFile, hard_problems
 
 _LOOK = 2.0  # seconds between two looks at how far the runs are
 _AT_ONCE = 2
@@ -215,7 +215,6 @@ def sgs_start(
 
 
 def _hard_targets(root: Path, settings: dict[str, Any], say: Callable[[str], None]) -> None:
-    from ..evaluation.hard import AttemptFile, hard_problems
     from ..statistics.pass_at_k import pass_at_k_array
     from ..tiny import load_tiny_model
 

@@ -22,18 +22,20 @@ from trl import DPOTrainer, ModelConfig, SFTTrainer, get_peft_config
 
 from .. import __version__, _trl
 from ..chat_templates import ready
+from ..countdown import CountdownDomain, Problem
 from ..countdown.rows import compact_solution
 from ..data.run_files import append_lines
 from ..distributed.choose import choose_engine
-from ..distributed.processes import Processes, processes_of
+from ..distributed.processes import ALONE, Processes, processes_of
 from ..distributed.sharded import full_precision_outputs
 from ..domains import example_rows
 from ..errors import CheckpointError
-from ..evaluation.roles import evaluate_conjecturer, evaluate_guide, evaluate_prover
-from ..evaluation.sampling import IGNORED, demonstration_ids, end_token_id, id_list, pair_ids
+from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
+from ..evaluation.sampling import IGNORED, demonstration_ids, end_token_id, id_list, pair_ids, sample_texts, text_of
 from ..evaluation.summary import write_evaluation
 from ..evaluation.terminal import ProgressLine, before_after_table
 from ..policies.build import load_pretrained, model_arguments, read_tokenizer
+from ..statistics.bootstrap import wilson_interval
 from ..tiny import resolve_model
 from ..training.callbacks.run_folder import command_line, record_of, write_description
 from ..training.exports import card, example_prompt
@@ -41,6 +43,7 @@ from ..training.run import quiet_loading
 from ..training.run_lock import run_lock
 from .configs import WarmStartArguments
 from .filters import Kept, PreferencePair, drop_long
+from .rows import ROW_SCHEMAS
 
 
 def load(args: Any, options: ModelConfig, script: Any) -> tuple[Any, Any, Any]:
@@ -282,6 +285,30 @@ def measure(
             evaluation = evaluate_conjecturer(model, tokenizer, domain, script.eval_proposals, **how)
             return {"conjecturer": evaluation.to_dict()}
         return measure_prover(model, tokenizer, problems, script.played, script.eval_samples, **how)
+
+
+def evaluate_guide(
+    model: Any,
+    tokenizer: Any,
+    targets: Sequence[Problem],
+    domain: CountdownDomain,
+    *,
+    processes: Processes = ALONE,
+    seed: int = 0,
+    **sampling: Any,
+) -> dict[str, Any]:
+    """Sample one review per target, of a problem that may help with it. Returns {"n", "readable", "as the rubric"}:
+    the count, and the shares that parse and that score as the rubric, with Wilson's 95% intervals."""
+    rows = [ROW_SCHEMAS["reviewed"](target, domain) for target in targets]
+    prompts = [row["prompt"] for row in rows]
+    texts, _ = sample_texts(model, tokenizer, prompts, 1, processes=processes, seed=seed, **sampling)
+    reviews = [domain.helping.read_review(text) for (text,) in texts]
+    wanted = [domain.helping.read_review(text_of(row["completion"])) for row in rows]
+    same = sum(a is not None and b is not None and a.score == b.score for a, b in zip(reviews, wanted, strict=True))
+    readable = len(reviews) - reviews.count(None)
+    shares = {"readable": readable, "as the rubric": same}
+    figures = {name: wilson_interval(count, len(reviews)) for name, count in shares.items()}
+    return {"n": len(reviews), **{name: one.to_dict() for name, one in figures.items()}}
 
 
 def measure_prover(

@@ -2,13 +2,11 @@
 """Generated problems: solvable, in range, distinct, reproducible, and on their side of the held-out border; made by a
 random derivation, drawn as texts, or with a target that is put right."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from countdown_selfplay.cli.dataset import main as dataset
 from countdown_selfplay.countdown import (
     CountdownDomain,
     Problem,
@@ -161,21 +159,6 @@ def test_held_out_problems_are_as_many_of_each_size_until_one_is_used_up():
     prompt = CountdownDomain(ProblemSpec((8,), 1, 12, 1, 99), prover_prompt="moves", answers="moves").propose_row(8)
     shots = prompt["prompt"].split("\n")[1:-1]
     assert len(shots) == 6 and all(shot.count(",") == 8 for shot in shots)
-
-
-def test_a_file_of_moves_and_a_file_of_problems_for_them(tmp_path):
-    given = ["--operands", "2", "8", "--number_high", "12", "--prover_prompt", "compact_moves", "--count", "10"]
-    shown, held = tmp_path / "shown.jsonl", tmp_path / "held.jsonl"
-    assert dataset([str(shown), "--schema", "moves", *given]) == 0
-    rows = [json.loads(line) for line in shown.read_text().splitlines()]
-    assert len(rows) > 10 and all(len(row["completion"].split()) == 5 for row in rows)
-    assert json.loads((tmp_path / "shown.jsonl.meta").read_text())["problems"] == 10
-    assert dataset([str(held), "--schema", "prover", "--split", "heldout", *given]) == 0
-    rows = [json.loads(line) for line in held.read_text().splitlines()]
-    assert len(rows) == 10 and all(TINY.is_held_out(TINY.problem(row)) for row in rows)
-    for more in (["--schema", "solved"], ["--schema", "moves", "--split", "heldout"], ["--needs", "*"]):
-        with pytest.raises(ConfigError, match="moves"):
-            dataset([str(tmp_path / "no.jsonl"), *given, *more])
 
 
 def test_texts_are_uniform_in_size_numbers_and_target_whether_there_is_a_solution_or_not():

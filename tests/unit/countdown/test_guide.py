@@ -1,17 +1,15 @@
 # Tests: countdown/guide.py, countdown/helping.py, countdown/moves.py, countdown/domain.py
 """The rubric of SGS 2026, appendix E.3, at problems that can be judged by hand, for whole answers and in moves; its
-prompts, reviews as texts, and demonstrations of both."""
+prompts, and reviews as texts."""
 
 from dataclasses import replace
 
 import pytest
 
-from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules, is_solvable
+from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
 from countdown_selfplay.countdown.guide import Review, is_step, moves_between, rubric, rubric_in_moves
-from countdown_selfplay.countdown.helping import helping_problem, read_review, review_text
+from countdown_selfplay.countdown.helping import read_review, review_text
 from countdown_selfplay.countdown.moves import solving_moves
-from countdown_selfplay.countdown.problem import heldout_key
-from countdown_selfplay.countdown.rows import ROW_SCHEMAS
 
 TARGET, STEP = Problem((3, 5, 7), 22), Problem((3, 5), 15)  # 3 * 5 + 7
 FOUR = Problem((3, 4, 5, 6), 24)
@@ -171,26 +169,3 @@ def test_a_review_is_read_as_it_was_written(style, review):
 )
 def test_what_is_no_review_on_the_scales_is_none(text, style):
     assert read_review(text, style) is None
-
-
-def test_demonstrations_are_solvable_of_the_training_side_and_half_or_all_of_them_steps():
-    target = Problem((2, 4, 9, 5), 31)  # 2 * (4 + 9) + 5
-    found = [helping_problem(target, TINY.spec, TINY.rules, str(seed)) for seed in range(60)]
-    assert all(is_solvable(p) and TINY.spec.admits(p) and not heldout_key(p.key) for p in found)
-    assert target.key not in {p.key for p in found}
-    steps = sum(is_step(target, p, TINY.rules) for p in found)
-    assert 20 <= steps <= 50  # half by their odds, and some of the others by chance
-    assert found[0] == helping_problem(target, TINY.spec, TINY.rules, "0")
-    # 2 4 9 5 = 31 has steps in every size, so that none of 60 has to be another problem.
-    found = [helping_problem(target, TINY.spec, TINY.rules, str(seed), ("step",)) for seed in range(60)]
-    assert all(is_step(target, p, TINY.rules) for p in found) and len({p.key for p in found}) > 5
-
-
-@pytest.mark.parametrize("schema", ["helping", "reviewed"])
-def test_rows_ask_as_the_game_asks(schema):
-    row = ROW_SCHEMAS[schema](Problem((2, 4, 9, 5), 31), TINY)
-    assert row["prompt"].endswith("like 2 4 9 5 = 31 :")
-    if schema == "helping":
-        assert TINY.parse([row["completion"]])[0].problem == Problem(tuple(row["numbers"]), row["target"])
-    else:
-        assert TINY.helping.read_review(row["completion"]) is not None

@@ -21,9 +21,8 @@ from countdown_selfplay.countdown import (
     parse_proposal,
 )
 from countdown_selfplay.countdown.problem import heldout_key, problem_of_key
-from countdown_selfplay.countdown.prompts import json_example, print_like_numpy, problem_in_prompt
+from countdown_selfplay.countdown.prompts import PROPOSAL_TEXTS, json_example, print_like_numpy, problem_in_prompt
 from countdown_selfplay.countdown.proposals import PROPOSAL_PARSERS
-from countdown_selfplay.countdown.rows import proposed_row
 
 P = Problem((44, 19, 35), 98)
 
@@ -100,7 +99,7 @@ def test_the_tier_prompt_says_or_more_and_the_six_fixed_shots_are_solvable():
 @pytest.mark.parametrize("style", CONJECTURER_PROMPTS)
 def test_a_demonstration_of_each_conjecturer_prompt_is_read_back_as_its_problem(style):
     domain = CountdownDomain(conjecturer_prompt=style)
-    completion = proposed_row(P, domain)["completion"]
+    completion = PROPOSAL_TEXTS[style](P)
     assert domain.parse([completion])[0].problem == P
 
 

@@ -11,10 +11,10 @@ from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.script import STARTS
 from countdown_selfplay.countdown import CountdownDomain, generate_problems, heldout_key
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.evaluation.hard import HardProblems
 from countdown_selfplay.tiny import EMBEDDED, TINY_SPEC
 from countdown_selfplay.warm_starts import starts
 from countdown_selfplay.warm_starts.cli.prepare import alone, start_of, written
+from countdown_selfplay.warm_starts.hard import HardProblems
 from countdown_selfplay.warm_starts.starts import Job, fine_tune, sgs_start
 
 PACKAGE = Path(starts.__file__).resolve().parents[1]
@@ -168,7 +168,7 @@ def test_harder_targets_are_chosen_by_as_many_attempts_as_asked(tmp_path, monkey
         chosen.update(asked, count=count)
         return HardProblems(problems, [0, 0, 0, 0], right, 9, 16)
 
-    monkeypatch.setattr("countdown_selfplay.evaluation.hard.hard_problems", choose)
+    monkeypatch.setattr("countdown_selfplay.warm_starts.starts.hard_problems", choose)
     monkeypatch.setattr("countdown_selfplay.tiny.load_tiny_model", lambda place: (None, None))
     try:
         sgs_start(tmp_path, [], 4, True, attempts=16, most=0)

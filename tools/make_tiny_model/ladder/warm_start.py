@@ -14,7 +14,7 @@ import torch
 from transformers import Qwen3ForCausalLM
 
 from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem
-from countdown_selfplay.countdown.helping import FAR, HELP_PROMPTS, KINDS, STEP
+from countdown_selfplay.countdown.helping import HELP_PROMPTS
 from countdown_selfplay.countdown.planted import (
     VALUE_HIGH,
     Derivation,
@@ -26,6 +26,7 @@ from countdown_selfplay.countdown.planted import (
 from countdown_selfplay.countdown.problem import heldout_key
 from countdown_selfplay.countdown.prompts import PROPOSAL_TEXTS
 from countdown_selfplay.tiny import LADDER_SPEC
+from countdown_selfplay.warm_starts.rows import FAR, KINDS, STEP
 
 from ..warm_start import WarmStart, encode_batch, fit
 from .model import CONJECTURER, PROVER, Shape, build

@@ -14,8 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
-from ..countdown import (
+from ... import __version__
+from ...cli.plain import add_options, add_rule_options, parser_of, positive, rules_of, texts_at_once
+from ...countdown import (
     CONJECTURER_PROMPTS,
     PROVER_PROMPTS,
     CountdownDomain,
@@ -27,15 +28,15 @@ from ..countdown import (
     heldout_problems,
     problem_from_row,
 )
-from ..countdown.generator import iterate_problems
-from ..countdown.planted import VALUE_HIGH, planted_problems
-from ..countdown.prompts import BARE_PROMPTS, MOVES_PROMPTS
-from ..countdown.rows import MOVES_SCHEMA, ROW_SCHEMAS, UNSOLVED_SCHEMAS, move_rows
-from ..data.jsonl import json_lines, parquet_rows
-from ..errors import ConfigError, DataError
-from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
-from ..evaluation.setting import ATTEMPTS, MOST, TRAINING, find_run, setting_of
-from .plain import add_options, add_rule_options, parser_of, positive, rules_of, texts_at_once
+from ...countdown.generator import iterate_problems
+from ...countdown.planted import VALUE_HIGH, planted_problems
+from ...countdown.prompts import BARE_PROMPTS, MOVES_PROMPTS
+from ...data.jsonl import json_lines, parquet_rows
+from ...errors import ConfigError, DataError
+from ...evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
+from ...evaluation.setting import TRAINING, find_run, setting_of
+from ..hard import ATTEMPTS, MOST, AttemptFile, hard_problems
+from ..rows import MOVES_SCHEMA, ROW_SCHEMAS, UNSOLVED_SCHEMAS, move_rows
 
 EPILOG = """\
 schemas: nums           nums, target
@@ -246,8 +247,7 @@ def search(
 ) -> tuple[CountdownDomain, Any, dict[str, Any]]:
     """Return the domain, the HardProblems, and a description of the search. `file`: attempts of an interrupted search,
     which is continued."""
-    from ..evaluation.hard import AttemptFile, hard_problems
-    from ..evaluation.terminal import ProgressLine
+    from ...evaluation.terminal import ProgressLine
 
     domain, sampling = setting(options, domain)
     attempts, most = attempts_of(options)

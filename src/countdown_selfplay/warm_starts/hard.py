@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import evaluation
 from ..contract.domain import OpenDomain, P
 from ..data.jsonl import json_lines
 from ..data.run_files import append_lines
 from ..errors import ConfigError, DataError
-from .roles import evaluate_prover
-from .setting import ATTEMPTS, MOST
+
+ATTEMPTS, MOST = 8, 2
+"""Attempts and most right answers of a hard problem (SGS, appendix D, step 2: at most 2 of 8)."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,8 @@ def hard_problems(
         counts = None if file is None else file.known(keys, again)
         if counts is None:
             how: dict[str, Any] = {"n": attempts, "ks": (attempts,), "seed": seed + again, "resamples": 1}
-            counts = [int(c) for c in evaluate_prover(model, tokenizer, problems, domain, **how, **sampling).correct]
+            found = evaluation.evaluate_prover(model, tokenizer, problems, domain, **how, **sampling)
+            counts = [int(c) for c in found.correct]
             if file is not None:
                 file.add(keys, again, counts)
         return counts

@@ -1,4 +1,4 @@
-# Tests: cli/models.py, training/exports.py
+# Tests: warm_starts/cli/models.py, training/exports.py
 """`countdown-selfplay models`: where a pretrained model comes from, and what is refused."""
 
 from importlib.util import find_spec
@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from countdown_selfplay.cli import models
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.exports import licence_of
+from countdown_selfplay.warm_starts.cli import models
 
 SHA_OF_ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 """Of the three bytes `abc`, as FIPS 180-2 gives it."""

@@ -8,9 +8,9 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
-from ..config.recipes import underscored
-from ..errors import ConfigError, DataError, MissingExtraError
-from .plain import parser_of
+from ...cli.plain import parser_of
+from ...config.recipes import underscored
+from ...errors import ConfigError, DataError, MissingExtraError
 
 EPILOG = """\
 examples: countdown-selfplay models smollm2 --output models/smollm2
@@ -43,12 +43,12 @@ def main(argv: list[str]) -> int:
         output.parent.mkdir(parents=True, exist_ok=True)  # before what takes seconds
     except OSError as error:
         raise ConfigError(f"`--output` ({output}) cannot be made: {error.strerror}; name another.") from error
-    from ..training.run import quiet_loading
+    from ...training.run import quiet_loading
 
     quiet_loading()
     facts = dict(HUB.get(name, {"license": "unknown"}))
     if name in HUB and reached(facts["base_model"]):
-        from ..policies.build import load_pretrained, read_tokenizer
+        from ...policies.build import load_pretrained, read_tokenizer
 
         model = load_pretrained(facts["base_model"], {"dtype": "auto"})
         tokenizer = read_tokenizer(facts["base_model"])
@@ -120,7 +120,7 @@ def written(output: Path, model: Any, tokenizer: Any, facts: dict[str, Any]) -> 
     """Write the folder atomically and return the metadata in its README.md. Raises ConfigError for a full disk."""
     from huggingface_hub import ModelCardData
 
-    from ..evaluation.model import weights_digest
+    from ...evaluation.model import weights_digest
 
     size, free = model.get_memory_footprint(), shutil.disk_usage(output.parent).free
     if free < size:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..countdown import CountdownDomain
-from ..errors import ConfigError, DataError
-from .plain import add_options, file_name, parser_of, positive, texts_at_once
+from ...cli.plain import add_options, file_name, parser_of, positive, texts_at_once
+from ...countdown import CountdownDomain
+from ...errors import ConfigError, DataError
 
 EPILOG = """\
 example: countdown-selfplay rloo --max_steps 100 --output_dir runs/tiny-rloo
@@ -30,8 +30,8 @@ def collect(
     policy: tuple[Any, Any], domain: Any, problems: Sequence[Any], samples: int, out: Path, seed: int, **sampling: Any
 ) -> float:
     """Write the solve rates of a policy (model and tokenizer) to `out` and return their mean."""
-    from ..data.run_files import write_atomically
-    from ..evaluation.answers import answer_batches
+    from ...data.run_files import write_atomically
+    from ...evaluation.answers import answer_batches
 
     correct: Counter[int] = Counter()
     for batch in answer_batches(*policy, problems, domain, samples, seed=seed, **sampling):
@@ -48,7 +48,7 @@ def collect(
 def new_problems(domain: Any, count: int, seed: int, known: Iterable[str]) -> list[Any]:
     """Draw `count` random problems whose keys are not in `known`. The seed differs from that of every run: with
     the seed of a run the generator would repeat the problems on which the run trained."""
-    from ..random_state import seed_from
+    from ...random_state import seed_from
 
     return list(domain.random(count, seed_from("solve rates", seed), frozenset(known)))
 
@@ -65,11 +65,11 @@ def main(argv: list[str]) -> int:
     add_options(parser, "device", "batch_size", seed="of the problems and of the answers (0)")
     options = parser.parse_args(argv)
 
-    from ..data.anchors import GENERATED_ANCHORS
-    from ..data.files import load_problem_rows
-    from ..data.jsonl import json_file
-    from ..evaluation.model import load_model, place_of
-    from ..evaluation.setting import TRAINING, find_run, roles_of, setting_of
+    from ...data.anchors import GENERATED_ANCHORS
+    from ...data.files import load_problem_rows
+    from ...data.jsonl import json_file
+    from ...evaluation.model import load_model, place_of
+    from ...evaluation.setting import TRAINING, find_run, roles_of, setting_of
 
     run = Path(options.model)
     name = str(run / "prover") if (run / "prover").is_dir() else options.model
