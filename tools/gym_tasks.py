@@ -5,7 +5,7 @@
 Measures each task and writes src/countdown_selfplay/worlds/gym_tasks.json after each, so that a run that was stopped
 goes on, then docs/gym_tasks.md; --again measures anew, --page writes the page alone. --read records that the scorers
 of the tasks, with all that they call in the package, have been read by a person and evaluate nothing: without it a
-task is refused. --audit measures again what texts that solve nothing earn (testing/audit.py). Of each task:
+task is refused. --audit measures again what texts that solve nothing earn (worlds/audit.py). Of each task:
 
 - its knobs, and of each the highest level that can be played: two problems at every level up to it were made, in
   LIMIT_MS each, and their own answers score 1, with the other knobs at their lowest level or at the same one; then all
@@ -33,8 +33,8 @@ from statistics import median
 from typing import Any
 
 from countdown_selfplay.cli.env import cores
-from countdown_selfplay.testing.audit import KINDS, PLANTED, audit
 from countdown_selfplay.worlds import gym_tasks
+from countdown_selfplay.worlds.audit import KINDS, PLANTED, audit
 from countdown_selfplay.worlds.gym_scorers import OURS
 from countdown_selfplay.worlds.reasoning_gym import GymProblem, ReasoningGym
 from countdown_selfplay.worlds.workers import Unchecked, Workers

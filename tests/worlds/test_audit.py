@@ -1,4 +1,4 @@
-# Tests: testing/audit.py, worlds/gym_scorers.py, worlds/gym_worker.py, worlds/gym_tasks.py, worlds/math_check.py
+# Tests: worlds/audit.py, worlds/gym_scorers.py, worlds/gym_worker.py, worlds/gym_tasks.py, worlds/math_check.py
 """No text of a model runs, in any domain, and what a domain and its scorers pay for texts that solve nothing."""
 
 import subprocess
@@ -13,8 +13,8 @@ from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.countdown.exact.solver import solve
 from countdown_selfplay.domains import make_domain
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.testing.audit import PLANTED, audit
 from countdown_selfplay.worlds import gym_scorers
+from countdown_selfplay.worlds.audit import PLANTED, audit
 from countdown_selfplay.worlds.detachment.domain import DetachmentDomain
 from countdown_selfplay.worlds.gym_scorers import polynomial_of, score
 from countdown_selfplay.worlds.gym_tasks import table
