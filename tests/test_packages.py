@@ -66,6 +66,7 @@ def test_without_the_packages_a_run_trains_and_what_is_theirs_is_named(tmp_path)
     assert "joint (needs worlds)" in run(copy, *program, "recipes").stdout
     for line, package in {
         ("arena", "--list"): "lab", ("sft", "--dry_run"): "warm_starts", ("sgs", "--prepare"): "warm_starts",
+        ("dataset", "x.jsonl", "--count", "3"): "warm_starts", ("models", "smollm2"): "warm_starts",
         ("eval", "--model", "tiny", "--task", "win_rates"): "lab",
         ("joint", "--domain", "detachment", "--dry_run"): "worlds",
         ("joint", "--conjecturer_reward", "r_zero", "--dry_run"): "lab",

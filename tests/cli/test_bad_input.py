@@ -18,15 +18,12 @@ from safetensors import SafetensorError
 
 from countdown_selfplay.cli.commands import TRAINERS
 from countdown_selfplay.cli.main import guarded, main
-from countdown_selfplay.countdown import ProblemSpec, generate_problems
-from countdown_selfplay.countdown.generator import _operand_counts
 from countdown_selfplay.errors import ConfigError
 
 from .. import installed
 
 BINARY = bytes(range(128, 256)) * 4
 SHORT = ["--max_steps", "1", "--eval_problems", "0", "--report", "false", "--disable_tqdm", "true"]
-HANDFUL = ["--operands", "2", "--number_high", "3", "--target_low", "1"]
 
 
 @pytest.fixture
@@ -79,14 +76,6 @@ def test_a_dry_run_plans_for_a_machine_that_has_the_reporters_package(here, show
     assert "swanlab" in shown("joint --report_to swanlab --dry_run")
 
 
-@pytest.mark.parametrize("schema", ["x.jsonl", "x.parquet"])
-def test_a_disk_that_is_full_is_one_sentence(schema, here, refused):
-    """/dev/full refuses every write with ENOSPC; the unfinished file of the command is led there."""
-    Path(f".{schema}.unfinished").symlink_to("/dev/full")
-    error = refused("dataset", schema, "--count", 30)
-    assert f"'{schema}' cannot be written: " in error and "No space left" in error and not Path(schema).exists()
-
-
 HERE = "runs/a/metrics.jsonl"
 
 
@@ -132,24 +121,6 @@ def test_a_terminal_that_lacks_a_sign_shows_its_number(monkeypatch):
     assert main(["recipes"]) == 0
     shown.flush()
     assert b"Allen and St\\xe5blein" in shown.buffer.getvalue()
-
-
-def test_more_problems_than_there_can_be_are_refused_at_once_or_without_a_list_as_long(here, refused):
-    """Two numbers from 1 to 3 and targets 1 to 4: C(3 + 1, 2) = 6 multisets x 4 targets = 24."""
-    error = refused("dataset x.jsonl --count 1000000000 --target_high 4", *HANDFUL)
-    assert "1000000000 problems are more than the 24" in error
-    # The bound is no help where most targets cannot be reached: 6 x 10^9 here, and 1 to 9 are the only ones that can.
-    # The operand counts of 4 x 10^9 problems would take 32 GB.
-    error = refused("dataset x.jsonl --count 4000000000 --target_high 1000000000", *HANDFUL)
-    assert "of 4000000000 problems were found" in error
-    assert not Path("x.jsonl").exists()
-    spec = ProblemSpec((2, 3, 5))
-    whole = list(_operand_counts(7, spec, 200_000))  # four pieces of 65,536 and a rest
-    assert len(whole) == 200_000 and whole[:70_000] == list(_operand_counts(7, spec, 70_000))
-    assert {k: round(whole.count(k) / 200_000, 2) for k in (2, 3, 5)} == {2: 0.33, 3: 0.33, 5: 0.33}
-    assert len(generate_problems(24, ProblemSpec((2,), 1, 30, 1, 30))) == 24
-    with pytest.raises(ConfigError, match="25 problems are more than the 24"):
-        generate_problems(25, ProblemSpec((2,), 1, 3, 1, 4))
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,7 @@ from countdown_selfplay.countdown import (
     problem_from_row,
     verify,
 )
+from countdown_selfplay.countdown.generator import _operand_counts
 from countdown_selfplay.data.anchors import GENERATED_ANCHORS
 from countdown_selfplay.domains import domain_from
 from countdown_selfplay.errors import ConfigError, DataError
@@ -31,6 +33,7 @@ from countdown_selfplay.warm_starts import hard
 from countdown_selfplay.warm_starts.cli import dataset, solve_rates
 
 TINY = CountdownDomain.tiny()
+HANDFUL = ["--operands", "2", "--number_high", "3", "--target_low", "1"]
 
 
 @pytest.fixture
@@ -207,3 +210,31 @@ def test_a_search_for_hard_problems_goes_on_where_it_was_ended(tmp_path, run, mo
     assert calls == [64, 6, 6] and not file.exists()  # the 64 candidates were not attempted again
     for name in ("targets.jsonl", "targets.jsonl.meta"):
         assert (tmp_path / name).read_text() == (tmp_path / "whole" / name).read_text()
+
+
+@pytest.mark.parametrize("schema", ["x.jsonl", "x.parquet"])
+def test_a_disk_that_is_full_is_one_sentence(schema, tmp_path, monkeypatch, refused):
+    """/dev/full refuses every write with ENOSPC; the unfinished file of the command is led there."""
+    monkeypatch.chdir(tmp_path)
+    Path(f".{schema}.unfinished").symlink_to("/dev/full")
+    error = refused("dataset", schema, "--count", 30)
+    assert f"'{schema}' cannot be written: " in error and "No space left" in error and not Path(schema).exists()
+
+
+def test_more_problems_than_there_can_be_are_refused_at_once_or_without_a_list_as_long(tmp_path, monkeypatch, refused):
+    """Two numbers from 1 to 3 and targets 1 to 4: C(3 + 1, 2) = 6 multisets x 4 targets = 24."""
+    monkeypatch.chdir(tmp_path)
+    error = refused("dataset x.jsonl --count 1000000000 --target_high 4", *HANDFUL)
+    assert "1000000000 problems are more than the 24" in error
+    # The bound is no help where most targets cannot be reached: 6 x 10^9 here, and 1 to 9 are the only ones that can.
+    # The operand counts of 4 x 10^9 problems would take 32 GB.
+    error = refused("dataset x.jsonl --count 4000000000 --target_high 1000000000", *HANDFUL)
+    assert "of 4000000000 problems were found" in error
+    assert not Path("x.jsonl").exists()
+    spec = ProblemSpec((2, 3, 5))
+    whole = list(_operand_counts(7, spec, 200_000))  # four pieces of 65,536 and a rest
+    assert len(whole) == 200_000 and whole[:70_000] == list(_operand_counts(7, spec, 70_000))
+    assert {k: round(whole.count(k) / 200_000, 2) for k in (2, 3, 5)} == {2: 0.33, 3: 0.33, 5: 0.33}
+    assert len(generate_problems(24, ProblemSpec((2,), 1, 30, 1, 30))) == 24
+    with pytest.raises(ConfigError, match="25 problems are more than the 24"):
+        generate_problems(25, ProblemSpec((2,), 1, 3, 1, 4))
