@@ -41,6 +41,7 @@ CALLED: Mapping[str, str] = {
     "ScalingFit": "lab.scaling_fit:ScalingFit",
     "fit_scaling_curve": "lab.scaling_fit:fit_scaling_curve",
     "critic_tasks": "lab.cli.eval_tasks",
+    "iterations": "warm_starts.iterated.log",
     "prepare": "warm_starts.cli.prepare:prepare",
 }
 """Map of each name that the core calls or exports to its place: "module:attribute" as in PARTS, or a module."""

@@ -1,7 +1,6 @@
 """Run folder, read once into a frozen object. Errors name file and line. In an iterated run (Wang et al.) the
 iterations take the place of the rounds."""
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -12,14 +11,15 @@ from typing import Any
 
 from ..contract.metric import SHARE, UNBOUNDED, Metric, Panel, declaration_of, from_json
 from ..contract.trainer_metrics import LOG_METRICS, TRAINER_METRICS
-from ..data.jsonl import json_file, json_lines, json_shape, parquet_rows
-from ..data.run_files import numbered_folders, runs_in
+from ..data.jsonl import json_file, json_lines, json_shape
+from ..data.run_files import runs_in
 from ..errors import DataError
-from ..games.metrics import CRITIC_METRICS, METRICS, OF_RIGHT, OF_WRONG
+from ..games.metrics import CRITIC_METRICS, METRICS
 from ..guides.judge import Judge
 from ..options import is_number, is_whole
+from ..packages import CALLED, attribute_of
 from ..proposers.metrics import PROPOSER_METRICS
-from ..statistics.bootstrap import Estimate, Interval, ratio_interval
+from ..statistics.bootstrap import Estimate, Interval
 from .terminal import before_after_rows, estimate, interval, rates
 
 HISTOGRAM = "round/solve_rate_histogram"
@@ -47,68 +47,6 @@ def shipped() -> list[Metric]:
 LINEAGE = "iterated.json"
 """File that identifies the folder of an iterated run."""
 DAMAGED = "the run folder is damaged"
-
-SHARES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "prover/correct_rate": (("right",), ("right", "wrong")),
-    "prover/success_rate": (("corrected", "resisted", "kept"), (*OF_WRONG, *OF_RIGHT)),
-    "prover/corrected_rate": (("corrected",), OF_WRONG),
-    "prover/resisted_rate": (("resisted",), OF_RIGHT),
-    "prover/kept_rate": (("kept",), OF_RIGHT),
-    "prover/misled_rate": (("misled",), OF_RIGHT),
-    "helpful/win_rate": (("corrected",), OF_WRONG),
-    "misleading/win_rate": (("misled",), OF_RIGHT),
-    "helpful/read_rate": (("shown",), ("shown", "unreadable")),
-    "misleading/read_rate": (("shown",), ("shown", "unreadable")),
-}
-"""Map of metrics to (labels in the numerator, labels in the denominator), as in the game's log."""
-
-
-def iterations_of(folder: Path) -> list[dict[str, Any]]:
-    """Return a dict per iteration with samples: its number, and the defined metrics of SHARES as Estimates with 95%
-    intervals over problems. Truncated texts are not among the samples. Raises DataError for a damaged file."""
-    found = []
-    for number, place in numbered_folders(folder, "iteration"):
-        rows = [row for path in _played(place) for row in parquet_rows(path, ["role", "label", "problem"], DAMAGED)]
-        one: dict[str, Any] = {"iteration": number}
-        for metric, (won, of) in SHARES.items():
-            role = metric.partition("/")[0]
-            own = rows if "win_rate" in metric else [row for row in rows if row["role"] == role]
-            estimate = ratio_interval(
-                [float(row["label"] in won) for row in own],
-                [float(row["label"] in of) for row in own],
-                [row["problem"] for row in own],
-            )
-            if estimate is not None:
-                one[metric] = estimate
-        if rows:  # iteration 0, the imitation of another run, plays nothing
-            found.append(one)
-    return found
-
-
-def samples_of(folder: Path) -> list[dict[str, Any]]:
-    """Return rows as in samples.jsonl: for each iteration one revision of every outcome, and two first answers and two
-    critiques of each label, from the first files that have them."""
-    found: list[dict[str, Any]] = []
-    for _, place in numbered_folders(folder, "iteration"):
-        wanted = {("prover", outcome): 1 for outcome in (*OF_WRONG, *OF_RIGHT)}
-        wanted |= {("prover", label): 2 for label in ("right", "wrong")}
-        wanted |= {(critic, label): 2 for critic in ("helpful", "misleading") for label in ("shown", "unreadable")}
-        for path in _played(place):
-            if not any(wanted.values()):
-                break
-            for row in parquet_rows(path, cure=DAMAGED):
-                if wanted.get((row["role"], row["label"]), 0):
-                    wanted[row["role"], row["label"]] -= 1
-                    found.append({
-                        "step": row["iteration"], "role": row["role"], "prompt": json.loads(row["prompt"]),
-                        "completion": row["completion"], "reward": row["reward"], "problem": row["problem"],
-                        "reason": row["label"],
-                    })  # fmt: skip
-    return found
-
-
-def _played(place: Path) -> list[Path]:
-    return sorted(place.glob("played-*.parquet"))
 
 
 @dataclass(frozen=True)
@@ -198,12 +136,13 @@ def load_run(folder: Path) -> Run:
             raise DataError(f"'{folder}' is not a run folder: it has no {name}.{runs_in(folder)}")
     description = json_file(folder / "run.json", DAMAGED, config=dict)
     config = description["config"]
-    iterations = iterations_of(folder) if iterated_run else []
+    log = attribute_of(CALLED["iterations"], f"The iterated run in '{folder}'") if iterated_run else None
+    iterations = log.iterations_of(folder) if log else []
     rounds, others, histograms = ([], [], {}) if iterations else _metrics(folder / "metrics.jsonl")
     for one in iterations:  # iterations as rounds
         rates = {name: metric.value for name, metric in one.items() if isinstance(metric, Estimate)}
         rounds.append({"step": one["iteration"], **rates})
-    samples = samples_of(folder) if iterations else _rows(folder / "samples.jsonl")
+    samples = log.samples_of(folder) if log and iterations else _rows(folder / "samples.jsonl")
     environment = description.get("environment")
     return Run(
         path=folder,

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.unit.evaluation.stairs import Climber, Stair, Stairs, Written, words
+from tests.unit.evaluation.stairs import Stair, Stairs
 
 from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import BaseProposer, Proposal, solve_rates
 from countdown_selfplay.countdown import CountdownDomain, Problem
-from countdown_selfplay.evaluation.episodes import CollectingRound, Player
 from countdown_selfplay.games.health import (
     axes_health,
     frontier_of,
@@ -149,25 +148,3 @@ def test_a_round_logs_proposals_played_problems_and_solve_rates_by_rung_if_it_ha
     one.rungs = (2,)
     for domain in (one, BaseDomain()):
         assert axes_health(domain, [], [Stair(1, 2)], [0.5]) == {}
-
-
-def test_a_collected_round_plays_episodes_too_equal_ones_for_equal_keys():
-    tokenizer = words()
-    moves = {"1 : 2": "up, up, down down", "1 : 1": "up up, up", "2 : 1": "down, up, up"}
-    player = Player(Written(tokenizer, moves), tokenizer, 3, {"max_new_tokens": 2})
-    round = CollectingRound(Stairs(), {"prover": player}, 0, ("key",))
-    problems = [Stair(1, 2), Stair(2, 1)]
-    found = round.sample("prover", [Stairs().prove_row(p) for p in problems], problems=problems)
-    assert found.texts == ["up\nup up", "up\nup", "down down", "down", "up", "up"]
-    assert [v.correct for v in found.verdicts] == [True, True, False, False, True, True]
-    assert found.rewards_B.tolist() == [1, 1, 0, 0, 1, 1]
-    # Two tokens leave no room for the end: the second move of the first episode and the first of the third.
-    assert round.truncated[id(found)] == [True, False, True, False, False, False]
-    tokenizer = words()
-
-    def texts(key):
-        player = Player(Climber(tokenizer, 0.7), tokenizer, 8, {"max_new_tokens": 2})
-        round = CollectingRound(Stairs(), {"prover": player}, 0, (key,))
-        return round.sample("prover", [{"prompt": "1 : 9"}], problems=[Stair(1, 9)]).texts
-
-    assert texts("a") == texts("a") != texts("b")

@@ -1,18 +1,19 @@
-# Tests: warm_starts/iterated/engine.py, warm_starts/iterated/retrain.py
+# Tests: warm_starts/iterated/engine.py, warm_starts/iterated/retrain.py, warm_starts/iterated/collecting.py
 """Iterated play on several processes, without starting any: the batches of each, and bad settings."""
 
 import os
 from types import SimpleNamespace
 
 import pytest
+from tests.unit.evaluation.stairs import Climber, Stair, Stairs, Written, words
 
 from countdown_selfplay import _trl
 from countdown_selfplay.distributed.processes import Processes
 from countdown_selfplay.errors import ConfigError, MissingExtraError
-from countdown_selfplay.evaluation.episodes import Player
 from countdown_selfplay.evaluation.model import load_model
 from countdown_selfplay.evaluation.sampling import prompt_ids, sample_completions
 from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
+from countdown_selfplay.warm_starts.iterated.collecting import CollectingRound, Player
 from countdown_selfplay.warm_starts.iterated.engine import VLLMPlay, _launch_kept
 from countdown_selfplay.warm_starts.iterated.retrain import shares
 from countdown_selfplay.warm_starts.iterated.settings import check_sizes
@@ -125,3 +126,25 @@ def test_what_an_engine_changes_of_a_launch_is_as_before_afterwards(monkeypatch)
     with _launch_kept():
         os.environ |= {"RANK": "0", "WORLD_SIZE": "1"}
     assert os.environ["RANK"] == "1" and "WORLD_SIZE" not in os.environ
+
+
+def test_a_collected_round_plays_episodes_too_equal_ones_for_equal_keys():
+    tokenizer = words()
+    moves = {"1 : 2": "up, up, down down", "1 : 1": "up up, up", "2 : 1": "down, up, up"}
+    player = Player(Written(tokenizer, moves), tokenizer, 3, {"max_new_tokens": 2})
+    round = CollectingRound(Stairs(), {"prover": player}, 0, ("key",))
+    problems = [Stair(1, 2), Stair(2, 1)]
+    found = round.sample("prover", [Stairs().prove_row(p) for p in problems], problems=problems)
+    assert found.texts == ["up\nup up", "up\nup", "down down", "down", "up", "up"]
+    assert [v.correct for v in found.verdicts] == [True, True, False, False, True, True]
+    assert found.rewards_B.tolist() == [1, 1, 0, 0, 1, 1]
+    # Two tokens leave no room for the end: the second move of the first episode and the first of the third.
+    assert round.truncated[id(found)] == [True, False, True, False, False, False]
+    tokenizer = words()
+
+    def texts(key):
+        player = Player(Climber(tokenizer, 0.7), tokenizer, 8, {"max_new_tokens": 2})
+        round = CollectingRound(Stairs(), {"prover": player}, 0, (key,))
+        return round.sample("prover", [{"prompt": "1 : 9"}], problems=[Stair(1, 9)]).texts
+
+    assert texts("a") == texts("a") != texts("b")

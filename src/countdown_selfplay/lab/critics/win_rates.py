@@ -152,7 +152,7 @@ class Meetings:
     _loaded: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def __call__(self, prover: str, critics: str) -> Any:
-        from ...evaluation.episodes import CollectingRound, Player  # torch
+        from ...warm_starts.iterated.collecting import CollectingRound, Player  # torch
 
         models = {one.name: one.models for one in self.iterations}
         paths = {**models[critics], "prover": models[prover]["prover"]}

@@ -24,12 +24,12 @@ from ...distributed.processes import ALONE, Processes, processes_of
 from ...domains import example_prompts
 from ...errors import ConfigError, DataError, RunFolderError, shortened
 from ...evaluation.answers import first_difference
-from ...evaluation.episodes import CollectingRound, Player
 from ...evaluation.terminal import ProgressLine
 from ...policies.build import load_tokenizer
 from ...training.run_lock import run_lock
 from ..training import load_whole
 from . import select
+from .collecting import CollectingRound, Player
 from .engine import Spread, VLLMPlay, check_engine
 from .retrain import retrain, trainer_settings
 from .settings import IteratedSettings, RoleTraining, check_settings, check_sizes, of_iteration

@@ -17,13 +17,13 @@ from ...config import JointSelfPlayConfig
 from ...distributed.ddp import Engine
 from ...distributed.processes import ALONE, Processes
 from ...errors import ConfigError
-from ...evaluation.episodes import Player
 from ...evaluation.sampling import Completion, decoded, end_token_ids
 from ...generation.base import SamplingContext, make_sampler
 from ...generation.vllm_sampler import require_vllm
 from ...options import json_object
 from ...policies.full import FullPolicies
 from ...random_state import private_generator
+from .collecting import Player
 from .settings import EngineFields, IteratedSettings
 
 _LAUNCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
