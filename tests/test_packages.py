@@ -73,7 +73,7 @@ def test_without_the_packages_a_run_trains_and_what_is_theirs_is_named(tmp_path)
     }.items():  # fmt: skip
         refused = run(copy, *program, *line, cwd=folder)
         last = refused.stderr.strip().splitlines()[-1]
-        assert refused.returncode == 2 and f"the package countdown_selfplay.{package}" in last, (line, refused.stderr)
+        assert refused.returncode == 2 and f"needs countdown_selfplay.{package}, " in last, (line, refused.stderr)
 
 
 @pytest.mark.nightly
