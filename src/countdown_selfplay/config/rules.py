@@ -13,7 +13,7 @@ from ..rewards.learning_progress import needs_progress
 from .changes import check_allowed
 from .part_rules import check_domain, check_parts, outlast_servers
 from .role_rules import check_guard_scope, check_kinds, check_players, check_settings, check_sharing
-from .settled import check_reporters, check_run, check_schedule
+from .settled import check_compiler, check_reporters, check_run, check_schedule
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig
@@ -223,6 +223,8 @@ def _check_engine(config: JointSelfPlayConfig, engine: str) -> None:
             "`enable_jit_checkpoint` (True) would save in the middle of a round, which cannot be resumed exactly; "
             "leave it unset: SIGTERM ends a run with a checkpoint at the end of its round anyway."
         )
+    if config.torch_compile:
+        check_compiler(str(config.torch_compile_backend), config.torch_compile_mode)
     if engine == "ddp":
         return
     if config.load_best_model_at_end:

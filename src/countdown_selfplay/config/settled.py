@@ -115,6 +115,22 @@ def check_schedule(config: Any) -> None:
         ) from error
 
 
+def check_compiler(name: str, mode: str | None) -> None:
+    """Check backend and mode of `torch.compile`; a mode must not record CUDA graphs."""
+    known = torch._dynamo.list_backends(exclude_tags=())
+    if name not in known:
+        raise ConfigError(
+            f"`torch_compile_backend` ({name}) must be one of {', '.join(known)}.{suggestion(name, known)}"
+        )
+    options = torch._inductor.list_mode_options()
+    modes = [name for name, set_options in options.items() if not set_options.get("triton.cudagraphs")]
+    if mode is not None and name == "inductor" and mode not in modes:
+        why = ": it records a CUDA graph for each shape, of which a round has many" if mode in options else ""
+        raise ConfigError(
+            f"`torch_compile_mode` ({mode}) must be one of {', '.join(modes)}{why}.{suggestion(mode, modes)}"
+        )
+
+
 def check_output(folder: str | None) -> None:
     """Check that `folder` exists or can be created, and that files can be written to it."""
     if folder == "":

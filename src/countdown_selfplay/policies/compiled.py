@@ -13,8 +13,6 @@ import torch
 from torch import nn
 
 from .._transformers import CACHE_NAMES
-from ..errors import ConfigError
-from ..registry import suggestion
 from .forward import heads_in
 
 logger = logging.getLogger(__name__)
@@ -47,18 +45,6 @@ def layers_of(model: Any) -> list[nn.Module]:
 def compile_layers(module: nn.Module, backend: str, mode: str | None, engine: str, mixed: bool) -> bool:
     """Compile the decoder layers with a trained weight, of all causal LMs in `module`; return False with a warning if
     that is impossible. `engine`: name of the engine. `mixed`: whether passes have rows of several adapters."""
-    known = torch._dynamo.list_backends(exclude_tags=())
-    if backend not in known:
-        raise ConfigError(
-            f"`torch_compile_backend` ({backend}) must be one of {', '.join(known)}.{suggestion(backend, known)}"
-        )
-    options = torch._inductor.list_mode_options()
-    modes = [name for name, set_options in options.items() if not set_options.get("triton.cudagraphs")]
-    if mode is not None and backend == "inductor" and mode not in modes:
-        why = ": it records a CUDA graph for each shape, of which a round has many" if mode in options else ""
-        raise ConfigError(
-            f"`torch_compile_mode` ({mode}) must be one of {', '.join(modes)}{why}.{suggestion(mode, modes)}"
-        )
     layers = [layer for head in heads_in(module) for layer in layers_of(head)]
     why = ""
     if engine != "ddp":
