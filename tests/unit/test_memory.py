@@ -154,6 +154,7 @@ def test_a_joint_run_counts_its_policies_frozen_copies_bases_and_texts():
     assert said_of(problems_per_round=6, generation_rows=10)["KV cache (sampling)"] == found.replace("24", "10")
     evaluated = said_of(problems_per_round=6, per_device_eval_batch_size=64)["KV cache (sampling)"]
     assert evaluated == found.replace("prover: 24", "evaluation: 64")
+    assert "of 20" in said_of(eval_preset="joint_rloo")["KV cache (sampling)"]  # 2,048 tokens and a short prompt
     assert "KV cache (sampling)" not in said_of(generation_backend="vllm")
 
 

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, asdict, fields, replace
 from enum import Enum
 from functools import cache
 from itertools import islice
@@ -21,8 +21,10 @@ from ..config.recipes import COUNTDOWN, spread
 from ..config.roles import FLAT_FIELDS, usual
 from ..config.rules import refusal
 from ..config.script import JointScriptArguments, check_starts
+from ..data.files import load_problem_rows
 from ..domains import asked_of, domain_from, longest_problem
 from ..errors import ConfigError, CountdownSelfPlayError
+from ..evaluation.setting import preset
 from ..evaluation.terminal import aligned
 from ..policies.adapters import config_of, whole_below
 from ..policies.build import DEFAULT_ADAPTER, read_tokenizer
@@ -133,7 +135,6 @@ def role_rows(roles: list[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 def print_probe(script: JointScriptArguments, args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> None:
     """Play rounds, and print the measured peaks of memory on the main process."""
-    from ..data.files import load_problem_rows
     from .probe import probe, probe_table
 
     rows = None if script.dataset_name is None else load_problem_rows(script.dataset_name, script.dataset_train_split)
@@ -192,8 +193,10 @@ class Plans:
             return lasting, sampling, training
         calls = [(s.role, min(samples[s.role], args.generation_rows), s.num_generations, s) for s in roles]
         if self.script.eval_problems:
-            group = args.num_generations_eval or 1
-            calls.append(("evaluation", max(args.per_device_eval_batch_size, group), group, args.solver))
+            group, solver = args.num_generations_eval or 1, args.solver
+            most = preset(args.eval_preset, {}).get("max_new_tokens", solver.max_completion_length)
+            solver = replace(solver, max_completion_length=most)
+            calls.append(("evaluation", max(args.per_device_eval_batch_size, group), group, solver))
         each, ends, reads = 2 if launch.bf16 else size, [], []
         for who, rows, group, s in calls:
             (longest, shared), read = prompts[s.kind], -(-rows // group)
@@ -208,8 +211,7 @@ class Plans:
         if launch.bf16 and size == 4 and launch.kind in ("none", "ddp"):
             sampling["bf16 copies (sampling)"] = (2.0 * (adapted or whole), "autocast's, of the weights that sample")
         if launch.kind == "zero3":
-            gathered = whole * (2.0 if launch.bf16 else 4.0)
-            sampling["gathered weights (sampling)"] = gathered, "of the role that samples"
+            sampling["gathered weights (sampling)"] = whole * (2.0 if launch.bf16 else 4.0), "of the role that samples"
         return lasting, sampling, training
 
 
@@ -302,8 +304,6 @@ UNKNOWN_PROMPT = 512  # tokens of a question whose rows are not on this machine
 def _prompts(path: str, script: JointScriptArguments, args: JointSelfPlayConfig) -> dict[str, tuple[int, int]]:
     """Return, by role, the token counts of the longest usual prompt and of the prefix that all its prompts share. A
     critic's prompt is counted as the prover's prompt and an answer."""
-    from ..data.files import load_problem_rows
-
     tokenizer: Any = read_tokenizer(path)
     domain, source, problems = domain_from(args), script.dataset_name, []
     if domain.random is not None:
