@@ -125,16 +125,16 @@ def _decode(
 ) -> torch.Tensor:
     """Return prompts and completions, (B, prompt + longest completion). Rows come in runs of `group` equal ones; the
     cache in `kwargs` is empty or has the beginning of one row per run. `given`: the arguments of `generate` without
-    this loop."""
+    this loop. A cache of fixed size, with a CUDA graph, would replace `read` and the reduction of the batch."""
     (name, cache), mask, positions = _cache_in(kwargs), kwargs.get("attention_mask"), kwargs.get("position_ids")
     if cache is None or any(type(processor) not in _BY_ROW for processor in logits_processor):
         return model.generate(**given)
     _narrow(cache, input_ids.device)
     seen, (prompts, width) = cache.get_seq_length(), input_ids.shape
-    always = {name: cache, "use_cache": True, "logits_to_keep": 1}
+    read = functools.partial(model, **{name: cache}, use_cache=True, logits_to_keep=1)
     place = {} if positions is None else {"position_ids": positions[::group, seen:]}
     first = None if mask is None else mask[::group]
-    logits_BV = model(input_ids=input_ids[::group, seen:], attention_mask=first, **place, **always).logits[:, -1]
+    logits_BV = read(input_ids=input_ids[::group, seen:], attention_mask=first, **place).logits[:, -1]
     logits_BV = logits_BV.repeat_interleave(group, 0)
     cache.batch_repeat_interleave(group)
     length = stopping_criteria.max_length
@@ -174,7 +174,7 @@ def _decode(
                 mask = mask if mask is None else mask[kept]
                 cache.batch_select_indices(kept)
         seen = None if mask is None else mask[:, : column + 1]
-        logits_BV = model(input_ids=drawn[:, None], attention_mask=seen, **place, **always).logits[:, -1]
+        logits_BV = read(input_ids=drawn[:, None], attention_mask=seen, **place).logits[:, -1]
     return output
 
 
