@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from countdown_selfplay.config import Role
-from countdown_selfplay.errors import GenerationError
+from countdown_selfplay.errors import ConfigError, GenerationError
 from countdown_selfplay.generation import colocate
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.generation.server import UnknownModelError, VLLMServerClient
@@ -271,6 +271,10 @@ def test_a_run_that_samples_at_temperature_1_does_not_ask_a_server_for_its_log_p
     server = dict(generation_backend="vllm_server", vllm_server_base_url=url)
     build(policy_sharing="lora", trainer={"peft_config": LORA}, **server)
     assert seen == ["/health", "/v1/models"]
+    script += [(200, {}), (200, {"data": [{"id": "base"}]})]
+    script += [(200, {"vllm_config": {"model_config": {"logprobs_mode": "raw_logprobs"}}})]
+    with pytest.raises(ConfigError, match="raw_logprobs, which leaves out the temperature"):
+        build(policy_sharing="lora", temperature=0.7, trainer={"peft_config": LORA}, **server)
 
 
 def test_an_engine_that_wakes_up_with_other_weights_ends_the_run():
