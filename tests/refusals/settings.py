@@ -125,7 +125,8 @@ ROWS = [
     row("lerning_rate", from_recipe, "tiny/default", lerning_rate=1.0),
     row("roles.prover.kl_estimator=k2", config, prover_kl_estimator="k2"),
     row("generation_rows=7 =generation_backend=generate", config, generation_rows=7, **VLLM),
-    row("torch_compile_backend=inductorr", untrained, model=None, torch_compile_backend="inductorr"),
+    *(row(f"torch_compile_backend={name}", untrained, model=None, torch_compile_backend=name)
+      for name in ("inductorr", "cudagraphs")),
     *(row(f"torch_compile_mode={mode} =CUDA~graph", untrained, model=None, torch_compile=True, torch_compile_mode=mode)
       for mode in ("reduce-overhead", "max-autotune")),
     row("torch_compile_mode=max-autotun", untrained, model=None, torch_compile=True, torch_compile_mode="max-autotun"),

@@ -116,8 +116,8 @@ def check_schedule(config: Any) -> None:
 
 
 def check_compiler(name: str, mode: str | None) -> None:
-    """Check backend and mode of `torch.compile`; a mode must not record CUDA graphs."""
-    known = torch._dynamo.list_backends(exclude_tags=())
+    """Check backend and mode of `torch.compile`; neither may record CUDA graphs."""
+    known = [one for one in torch._dynamo.list_backends(exclude_tags=()) if one != "cudagraphs"]
     if name not in known:
         raise ConfigError(
             f"`torch_compile_backend` ({name}) must be one of {', '.join(known)}.{suggestion(name, known)}"
