@@ -306,7 +306,8 @@ def print_table(base: str) -> int:
         before = rounds_in(write_tree(base, Path(folder).resolve() / "base"))
     after = rounds_in(ROOT)
     print("| recipe | problems | answers | proposals | optimizer steps | checked config |\n|---|---|---|---|---|---|")
-    for name in sorted(before | after):
+    both = sorted(before.keys() & after.keys())
+    for name in both:
         there, here = before[name], after[name]
         config, own = there.pop(), here.pop()
         alike = sum(config[one] == own[one] for one in config.keys() & own.keys())
@@ -316,7 +317,9 @@ def print_table(base: str) -> int:
         said += ", ".join(others[:8])
         steps = there[3][0] if there == here else cells[3]
         print(f"| {name} | {' | '.join(cells[:3])} | {steps} | {said} |")
-    return int(before != after)
+    for name in sorted(before.keys() ^ after.keys()):
+        print(f"| {name} | {'new' if name in after else 'gone'} |")
+    return int(any(before[name] != after[name] for name in both))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

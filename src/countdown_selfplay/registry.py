@@ -20,6 +20,7 @@ Amount = Annotated[float, Ge(0)]
 Share = Annotated[float, Ge(0), Le(1)]
 """Annotations of arguments of parts, which `Registry.make` checks and `described` describes."""
 
+_ROWS = ("micro_batches", "samples_per_round")
 ELSEWHERE = {
     "model": "model_name_or_path",
     "lr": "learning_rate",
@@ -38,8 +39,10 @@ ELSEWHERE = {
     "wd": "weight_decay",
     "warmup": "warmup_steps",
     "grad_clip": "max_grad_norm",
+    **{f"{role}{name}": "problems_per_round" for role in ("", "prover_") for name in _ROWS},
+    **{f"conjecturer_{name}": "proposals_per_round" for name in _ROWS},
 }
-"""Map of setting names in other libraries to those here, for names that are not similar in spelling."""
+"""Map of setting names elsewhere and in earlier versions to those here, for names that are not similar in spelling."""
 
 
 def suggestion(name: str, known: list[str]) -> str:

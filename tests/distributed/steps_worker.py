@@ -51,7 +51,7 @@ def play(output, optimizer, **config):
         loop.counts.rounds += 1
         loop.buffer.rounds.append({})
         cut = dict(zip(("prover", "conjecturer"), next(left), strict=True))
-        return [loop._step(i, cut) for i in range(max(map(len, cut.values())))]
+        return loop.planner.steps(cut, lambda *_: ())
 
     loop.play = played
     see = After(None)

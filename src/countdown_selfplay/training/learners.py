@@ -19,7 +19,7 @@ from ..objectives.base import Objective, Replay
 from ..random_state import seed_from
 from .checkpoints import check_state, refuse_class
 from .losses import RoleLoss
-from .plan import REFERENCE, Sample, by_answer, equal_steps
+from .plan import REFERENCE, Sample, by_answer, equal_steps, filled_steps
 
 Answer = Sequence[Sample]
 """Answer in a replay queue: one sample, or the moves of an episode."""
@@ -198,7 +198,26 @@ class Learner:
     """Queue of kept answers, for an objective that trains on them."""
     episodes: bool = False
     """Whether the player's answers are given in moves."""
-    demonstrations: Demonstrations | None = None
+    demonstrations: Demonstrations = lambda key: ()
+
+    def cut(
+        self, samples: list[Sample], round_: int, most: int, key: tuple[object, ...]
+    ) -> tuple[list[list[Sample]], dict[str, Any]]:
+        """Return the samples of each optimizer step of a round, and metrics. `samples`: those of all processes in
+        round `round_`; `most`: `steps_per_round`; `key`: parts of the random seed."""
+        role, size, replay = self.loss.settings.role, self.loss.settings.sequences_per_step, self.replay
+        metrics: dict[str, Any] = {}
+        if replay is not None:
+            steps = replay.steps(samples, round_, most if replay.buys_steps or not size else 1, key)
+            metrics = replay.logged(role)
+            samples = [sample for step in steps for sample in step]
+        if size and not (replay and replay.buys_steps):
+            steps = filled_steps(samples, size, most, seed_from(*key, "sequences"))
+        elif replay is None:
+            steps = equal_steps(samples, most, seed_from(*key, "windows", 0))
+        metrics |= {f"{role}/steps": len(steps)} if size else {}
+        trained = sum(len({sample.answer for sample in step if sample.trained}) for step in steps)
+        return steps, metrics | {f"{role}/trained_samples": trained}
 
 
 def learners_of(
@@ -247,12 +266,11 @@ def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
 
 def demonstrations_of(
     role: str, settings: Role, domain: Any, tokenizer: Any, rungs: Sequence[int] | None
-) -> Demonstrations | None:
+) -> Demonstrations:
     """Return a function that makes a role's demonstrations for one optimizer step, equal on all processes, on problems
-    of `rungs` (None: all); None if `demonstrations_per_step` is 0. Raises ConfigError if the domain has no
-    `demonstrations`."""
+    of `rungs` (None: all), and `demonstrations_per_step` of them. Raises ConfigError if the domain has none."""
     if not settings.demonstrations_per_step:
-        return None
+        return lambda key: ()
     make: Any = domain.demonstrations
     if make is None:
         setting = f"`demonstrations_per_step` ({settings.demonstrations_per_step}) of the {role}"

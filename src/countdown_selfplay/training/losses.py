@@ -1,8 +1,11 @@
-"""Loss of a role on one micro-batch: objective, KL to the reference, entropy bonus; and the sums of its metrics."""
+"""Loss of a pass, and of each role in it: objective, KL to the reference, entropy bonus; and the sums of metrics."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -19,7 +22,8 @@ from ..objectives.base import (
     of_completion,
     truncated_weight,
 )
-from .plan import Counts, at_least_float32
+from ..policies.forward import Watched
+from .plan import Counts, Pass, at_least_float32, collate
 
 
 class RoleLoss:
@@ -156,3 +160,45 @@ def _behavior(logps: torch.Tensor, sampled: torch.Tensor | None) -> torch.Tensor
     current = logps.detach()
     # A sampler that could not score a token gives NaN there: that token gets ratio 1, no correction.
     return current if sampled is None else torch.where(torch.isnan(sampled), current, sampled)
+
+
+def pass_loss(
+    trl: Any, model: torch.nn.Module, one: Pass, group_tokens: Mapping[str, Mapping[int, int]]
+) -> torch.Tensor:
+    """Return the sum of the players' losses over the samples of a pass. `trl`: the trainer; `group_tokens`: as in
+    `Step`."""
+    policies, device, learners = trl.policies, trl.accelerator.device, trl.learners
+    batches = [collate(samples, device, group_tokens.get(role, {})) for role, samples in one.parts]
+    whole = batches[0] if len(batches) == 1 else collate([s for _, samples in one.parts for s in samples], device)
+    policies.activate(one.role)
+    if len(batches) > 1:
+        width = whole["prompt_ids"].size(1)
+        owners = [policies.mixed.number(policies.weights_of[role]) for role, _ in one.parts]
+        sizes = [batch["prompt_ids"].shape for batch in batches]
+        policies.mixed.begin([(i, n, width - w) for i, (n, w) in zip(owners, sizes, strict=True)])
+    imitates = any(learners[role].replay is not None for role, _ in one.parts)
+    watched = Watched(model) if imitates else None
+    measured = list(log_probs(trl, watched or model, whole))
+    if watched is not None:
+        measured.append(watched.top1_BT(measured[0].size(1)))
+    losses, row = [], 0
+    for (role, samples), batch in zip(one.parts, batches, strict=True):
+        learner, length = learners[role], batch["completion_ids"].size(1)
+        logps_BT, entropies_BT, *top1 = [value[row : row + len(samples), :length] for value in measured]
+        if learner.replay is not None:
+            learner.loss.count_accuracy(top1[0], batch)
+        losses.append(learner.loss(logps_BT, entropies_BT, batch))
+        row += len(samples)
+    return functools.reduce(torch.add, losses)
+
+
+def log_probs(trl: Any, model: Any, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return log-probs and entropies of the completion tokens under `model`, (B, T)."""
+    ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+    answers = batch["completion_mask"]
+    if "sft_mask" in batch:  # the supervised term also reads rows that the objective did not select
+        answers = torch.maximum(answers, batch["sft_mask"])
+    mask, length = torch.cat([batch["prompt_mask"], answers], 1), batch["completion_ids"].size(1)
+    score = trl._get_per_token_logps_and_entropies
+    logps, entropies, *_ = score(model, ids, mask, length, compute_entropy=True)
+    return logps, entropies

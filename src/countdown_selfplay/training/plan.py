@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -333,6 +334,20 @@ class Planner:
     mixes: bool = False
     """Whether players share passes (mixed adapters)."""
 
+    def steps(
+        self, cut: Mapping[str, list[list[Sample]]], beside: Callable[[str, int], Sequence[Sample]]
+    ) -> list[Step]:
+        """Plan the optimizer steps of a round, at least one. `cut`: role -> samples of all processes in each of its
+        steps; a later step leaves the role out. `beside`: function from role and step to demonstrations."""
+        return [
+            self.step(
+                {role: parts[i] if i < len(parts) else [] for role, parts in cut.items()},
+                {role: beside(role, i) for role, parts in cut.items() if i < len(parts)},
+                frozenset(role for role, parts in cut.items() if i >= max(len(parts), 1)),
+            )
+            for i in range(max([1, *map(len, cut.values())]))
+        ]
+
     def step(
         self,
         samples: Mapping[str, Sequence[Sample]],
@@ -369,3 +384,18 @@ class Planner:
         if not (live or self.drop_signalless):  # a gradient of 0 still lets momentum and weight decay act
             return samples[:1], samples[1:]
         return live, [sample for sample in samples if held or not sample.credited]
+
+
+def planner_of(trl: Any) -> Planner:
+    """Return the planner of this process of a trainer."""
+    args, policies, learners, processes = trl.args, trl.policies, trl.learners, trl.processes
+    rows, tokens, in_step = args.per_device_train_batch_size, args.max_tokens_per_micro_batch, trl.engine.name != "ddp"
+    return Planner(
+        Room(rows, tokens, policies.shares_prompts, processes.world, in_step),
+        processes.rank,
+        {role: frozenset(policies.shared_by(policies.weights_of[role])) & learners.keys() for role in learners},
+        lambda role: learners[role].loss.proportional,
+        frozenset(role for role, learner in learners.items() if learner.episodes),
+        args.drop_signalless_gradients,
+        policies.mixed is not None,
+    )

@@ -73,7 +73,7 @@ class RoundEnd(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Add means over the round's optimizer steps to the round's metrics; request a log after the last round."""
-        self.optimizer_steps.finish()
+        self.optimizer_steps.schedule(self.optimizer_steps.skipped)  # the steps that the round did not take
         averages, self.steps = averaged_rounds(self.steps), []
         if args.policy_sharing == "lora" and args.vllm_enable_sleep_mode:
             check_woken(self.woken, averages)
