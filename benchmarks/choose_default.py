@@ -57,6 +57,7 @@ def score(name: str, seed: int, temperature: float, folder: str, rounds: int | N
     from countdown_selfplay.domains import domain_from, held_out_of
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.tiny import TINY_MODEL_PATH
+    from countdown_selfplay.training.rollouts import sampling_as
 
     torch.set_num_threads(1)
     changes = dict(CANDIDATES[name])
@@ -77,7 +78,7 @@ def score(name: str, seed: int, temperature: float, folder: str, rounds: int | N
     if steps:
         trainer.train()
     ks, found = (1, 4, 16), {}
-    with trainer.sampling_as("prover"):
+    with sampling_as(trainer.engine, "prover"):
         for label, problems in sets.items():
             policy = trainer.policies.module, trainer.processing_class
             result = evaluate_prover(

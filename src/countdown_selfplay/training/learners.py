@@ -230,7 +230,13 @@ def learners_of(
     given = dict(given or {})
     if unknown := [role for role in given if role not in trained]:
         raise ConfigError(f"`objectives` names {', '.join(unknown)}; the trained roles are {', '.join(trained)}.")
-    objectives: dict[str, Objective] = {}
+    most_moves = int(domain.most_moves) if in_moves(domain) else 0
+    if args.per_device_train_batch_size < most_moves:
+        size = f"`per_device_train_batch_size` ({args.per_device_train_batch_size})"
+        raise ConfigError(
+            f"{size} must hold the moves of an episode, all in one micro-batch: raise it to at least {most_moves}."
+        )
+    learners = {}
     for role in trained:
         objective = given.get(role, roles[role].objective)
         if isinstance(objective, str):
@@ -241,15 +247,6 @@ def learners_of(
         check_objective(f"The {role}'s objective ({objective!r})", objective)
         refuse_ignored_charges(args, roles[role].kind, f"objectives[{role!r}]", type(objective).__name__, objective)
         check_state(f"objective/{role}", objective)
-        objectives[role] = objective
-    most_moves = int(domain.most_moves) if in_moves(domain) else 0
-    if args.per_device_train_batch_size < most_moves:
-        size = f"`per_device_train_batch_size` ({args.per_device_train_batch_size})"
-        raise ConfigError(
-            f"{size} must hold the moves of an episode, all in one micro-batch: raise it to at least {most_moves}."
-        )
-    learners = {}
-    for role, objective in objectives.items():
         replay = None if objective.replay is None else ReplayQueue(objective.replay, roles[role])
         episodes = most_moves > 0 and roles[role].kind == args.solver.kind
         loss = RoleLoss(objective, roles[role], most_moves if episodes else 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,7 @@ from .learners import demonstrations_of, learners_of, states_of
 from .metrics_buffer import MetricsBuffer, RunCounts
 from .progress import check_scored_twice
 from .rollbacks import Training
-from .rollouts import Rollouts, sampling_as
+from .rollouts import Rollouts
 from .round_loop import OptimizerSteps, RoundLoop
 from .run_lock import make_folder
 from .store import Store
@@ -218,10 +217,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.rollouts = Rollouts(self, context)
         self.round_loop = RoundLoop(self)
         self.evaluator = Evaluator(self.sampler, self.engine, self.domain, self.num_generations_eval)
-
-    def sampling_as(self, role: str) -> AbstractContextManager[None]:
-        """Let the module's `forward` and `generate` act as `role` inside the block."""
-        return sampling_as(self.engine, role)
 
     def get_train_dataloader(self) -> Any:
         rows, shuffle = self.train_dataset, bool(self.shuffle_dataset)
