@@ -227,9 +227,21 @@ def converted_yaml(text: str, base: str = BASE, processes: int = 1) -> str:
     return found
 
 
+def count_rounds(folder: Path) -> None:
+    """The logs of a run that counted optimizer steps, in rounds."""
+    run = json.loads((folder / "run.json").read_text())
+    each = 1 if run.get("counts") == "rounds" else run["config"].get("steps_per_round") or 1
+    for name in ("metrics.jsonl", "samples.jsonl") if each > 1 else ():
+        lines = map(json.loads, (folder / name).read_text(encoding="utf-8").splitlines())
+        text = "".join(json.dumps(line | {"step": line["step"] // each}) + "\n" for line in lines)
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "run.json").write_text(json.dumps(run | {"counts": "rounds"}, indent=2) + "\n")
+
+
 def rewrite(path: Path, base: str) -> None:
     """A file, or the folder of a run with its checkpoints, in the new words, in place."""
     if path.is_dir():
+        count_rounds(path)
         for own in (path / "run.json", path / "metrics.jsonl", *path.glob("checkpoint-*/selfplay_state.json")):
             rewrite(own, base)
         return
