@@ -19,7 +19,7 @@ from ..objectives.base import Objective, Replay
 from ..random_state import seed_from
 from .checkpoints import check_state, refuse_class
 from .losses import RoleLoss
-from .plan import REFERENCE, Sample, by_answer, equal_steps, filled_steps
+from .plan import REFERENCE, Sample, by_answer, equal_steps
 
 Answer = Sequence[Sample]
 """Answer in a replay queue: one sample, or the moves of an episode."""
@@ -199,25 +199,6 @@ class Learner:
     episodes: bool = False
     """Whether the player's answers are given in moves."""
     demonstrations: Demonstrations = lambda key: ()
-
-    def cut(
-        self, samples: list[Sample], round_: int, most: int, key: tuple[object, ...]
-    ) -> tuple[list[list[Sample]], dict[str, Any]]:
-        """Return the samples of each optimizer step of a round, and metrics. `samples`: those of all processes in
-        round `round_`; `most`: `steps_per_round`; `key`: parts of the random seed."""
-        role, size, replay = self.loss.settings.role, self.loss.settings.sequences_per_step, self.replay
-        metrics: dict[str, Any] = {}
-        if replay is not None:
-            steps = replay.steps(samples, round_, most if replay.buys_steps or not size else 1, key)
-            metrics = replay.logged(role)
-            samples = [sample for step in steps for sample in step]
-        if size and not (replay and replay.buys_steps):
-            steps = filled_steps(samples, size, most, seed_from(*key, "sequences"))
-        elif replay is None:
-            steps = equal_steps(samples, most, seed_from(*key, "windows", 0))
-        metrics |= {f"{role}/steps": len(steps)} if size else {}
-        trained = sum(len({sample.answer for sample in step if sample.trained}) for step in steps)
-        return steps, metrics | {f"{role}/trained_samples": trained}
 
 
 def learners_of(

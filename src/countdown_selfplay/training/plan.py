@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..config import Role
 from ..contract.episodes import Episodes
 from ..contract.round import Rollout, Turn
+from ..random_state import seed_from
 
 REFERENCE = "ref_per_token_logps"
 LOGPS = ("old_per_token_logps", "sampling_per_token_logps", REFERENCE)
@@ -214,6 +216,25 @@ def filled_steps(samples: Sequence[Sample], size: int, most: int, seed: int) -> 
     units = _units(answers, size)
     each = max(size * len(units) // max(len(answers), 1), 1)
     return _drawn(units, [*range(0, len(units), each), len(units)], seed)
+
+
+def cut_round(
+    samples: list[Sample], settings: Role, replay: Any, round_: int, most: int, key: tuple[object, ...]
+) -> tuple[list[list[Sample]], dict[str, Any]]:
+    """Return the samples of each of a player's optimizer steps in a round, and metrics. `samples`: those of all
+    processes in round `round_`; `replay`: its ReplayQueue or None; `most`: `steps_per_round`; `key`: of the seed."""
+    role, size, metrics = settings.role, settings.sequences_per_step, dict[str, Any]()
+    if replay is not None:
+        steps = replay.steps(samples, round_, most if replay.buys_steps or not size else 1, key)
+        metrics = replay.logged(role)
+        samples = [sample for step in steps for sample in step]
+    if size and not (replay and replay.buys_steps):
+        steps = filled_steps(samples, size, most, seed_from(*key, "sequences"))
+    elif replay is None:
+        steps = equal_steps(samples, most, seed_from(*key, "windows", 0))
+    metrics |= {f"{role}/steps": len(steps)} if size else {}
+    trained = sum(len({sample.answer for sample in step if sample.trained}) for step in steps)
+    return steps, metrics | {f"{role}/trained_samples": trained}
 
 
 def _drawn(units: list[list[Sample]], ends: Sequence[int], seed: int) -> list[list[Sample]]:

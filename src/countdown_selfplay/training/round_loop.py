@@ -16,7 +16,7 @@ from ..contract.domain import Row
 from ..contract.round import RoundResult, mean_reward
 from ..distributed.ddp import Engine
 from .losses import log_probs, pass_loss
-from .plan import Pass, Sample, Step, planner_of, samples_of
+from .plan import Pass, Sample, Step, cut_round, planner_of, samples_of
 from .rollouts import completion_table
 from .round import PlayedRound
 
@@ -50,7 +50,8 @@ class RoundLoop:
         for role, learner in self.learners.items():
             turns = [turn for turn in result.turns if turn.rollout.role == role]
             samples = self.processes.gather(samples_of(turns, self.counts.rounds, self.processes.rank << 40))
-            cut[role], trained = learner.cut(samples, self.counts.rounds, self.args.steps_per_round, self._key(role))
+            sizes = self.counts.rounds, self.args.steps_per_round, self._key(role)
+            cut[role], trained = cut_round(samples, self.roles[role], learner.replay, *sizes)
             learner.objective.observe(mean_reward(turns))
             metrics |= trained
         steps = self.planner.steps(cut, lambda role, i: self.learners[role].demonstrations((*self._key(role), i)))
