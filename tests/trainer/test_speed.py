@@ -14,7 +14,6 @@ from countdown_selfplay.objectives.rloo import RLOO
 from countdown_selfplay.policies.forward import scored_at
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 from countdown_selfplay.training.plan import samples_of
-from countdown_selfplay.training.rollouts import sampling_as
 from tests.trainer.conftest import equal, gradients, make_trainer, ran, rounds, weights
 from tests.trainer.test_round import LORA
 
@@ -131,7 +130,7 @@ def test_reference_passes_of_long_completions_leave_padding_out_and_change_no_lo
 
     trainer._get_per_token_logps_and_entropies = counted
     model, mask = trainer.policies.module, tensors["completion_mask"]
-    with sampling_as(trainer.engine, "prover"):
+    with trainer.policies.active("prover"):
         found = trainer.rollouts.log_probs(model, tensors)
         rows = ({name: value[row : row + 1] for name, value in tensors.items()} for row in range(5))
         alone = [trainer.rollouts.log_probs(model, one)[0] for one in rows]

@@ -165,8 +165,7 @@ def _behavior(logps: torch.Tensor, sampled: torch.Tensor | None) -> torch.Tensor
 def pass_loss(
     trl: Any, model: torch.nn.Module, one: Pass, group_tokens: Mapping[str, Mapping[int, int]]
 ) -> torch.Tensor:
-    """Return the sum of the players' losses over the samples of a pass. `trl`: the trainer; `group_tokens`: as in
-    `Step`."""
+    """Return the sum of the players' losses over the samples of a pass. `group_tokens`: as in `Step`."""
     policies, device, learners = trl.policies, trl.accelerator.device, trl.learners
     batches = [collate(samples, device, group_tokens.get(role, {})) for role, samples in one.parts]
     whole = batches[0] if len(batches) == 1 else collate([s for _, samples in one.parts for s in samples], device)

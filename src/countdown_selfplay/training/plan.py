@@ -232,9 +232,8 @@ def cut_round(
         steps = filled_steps(samples, size, most, seed_from(*key, "sequences"))
     elif replay is None:
         steps = equal_steps(samples, most, seed_from(*key, "windows", 0))
-    metrics |= {f"{role}/steps": len(steps)} if size else {}
     trained = sum(len({sample.answer for sample in step if sample.trained}) for step in steps)
-    return steps, metrics | {f"{role}/trained_samples": trained}
+    return steps, metrics | ({f"{role}/steps": len(steps)} if size else {}) | {f"{role}/trained_samples": trained}
 
 
 def _drawn(units: list[list[Sample]], ends: Sequence[int], seed: int) -> list[list[Sample]]:
