@@ -198,7 +198,7 @@ class Learner:
     """Queue of kept answers, for an objective that trains on them."""
     episodes: bool = False
     """Whether the player's answers are given in moves."""
-    demonstrations: Demonstrations = lambda key: ()
+    demonstrations: Demonstrations | None = None
 
 
 def learners_of(
@@ -244,11 +244,11 @@ def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
 
 def demonstrations_of(
     role: str, settings: Role, domain: Any, tokenizer: Any, rungs: Sequence[int] | None
-) -> Demonstrations:
+) -> Demonstrations | None:
     """Return a function that makes a role's demonstrations for one optimizer step, equal on all processes, on problems
-    of `rungs` (None: all), and `demonstrations_per_step` of them. Raises ConfigError if the domain has none."""
+    of `rungs` (None: all); None if `demonstrations_per_step` is 0. Raises ConfigError if the domain has none."""
     if not settings.demonstrations_per_step:
-        return lambda key: ()
+        return None
     make: Any = domain.demonstrations
     if make is None:
         setting = f"`demonstrations_per_step` ({settings.demonstrations_per_step}) of the {role}"

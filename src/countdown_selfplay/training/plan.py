@@ -355,14 +355,14 @@ class Planner:
     """Whether players share passes (mixed adapters)."""
 
     def steps(
-        self, cut: Mapping[str, list[list[Sample]]], beside: Callable[[str, int], Sequence[Sample]]
+        self, cut: Mapping[str, list[list[Sample]]], beside: Mapping[str, tuple[Any, tuple[object, ...]]]
     ) -> list[Step]:
         """Plan the optimizer steps of a round, at least one. `cut`: role -> samples of all processes in each of its
-        steps; a later step leaves the role out. `beside`: function from role and step to demonstrations."""
+        steps; a later step leaves the role out. `beside`: role -> its learner's `demonstrations` and a seed's key."""
         return [
             self.step(
                 {role: parts[i] if i < len(parts) else [] for role, parts in cut.items()},
-                {role: beside(role, i) for role, parts in cut.items() if i < len(parts)},
+                {role: make((*key, i)) for role, (make, key) in beside.items() if make and i < len(cut[role])},
                 frozenset(role for role, parts in cut.items() if i >= max(len(parts), 1)),
             )
             for i in range(max([1, *map(len, cut.values())]))

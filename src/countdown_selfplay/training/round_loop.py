@@ -47,14 +47,17 @@ class RoundLoop:
             self.trl._logs = completion_table(result.turns, played.logs, list(self.roles), self.processes.gather)
         # The samples of each player's optimizer steps, then the passes of each step.
         cut: dict[str, list[list[Sample]]] = {}
+        beside: dict[str, Any] = {}
         for role, learner in self.learners.items():
             turns = [turn for turn in result.turns if turn.rollout.role == role]
             samples = self.processes.gather(samples_of(turns, self.counts.rounds, self.processes.rank << 40))
-            sizes = self.counts.rounds, self.args.steps_per_round, self._key(role)
-            cut[role], trained = cut_round(samples, self.roles[role], learner.replay, *sizes)
+            key = (self.args.seed, "replay", self.counts.attempt, self.counts.rounds, role)
+            sizes = self.counts.rounds, self.args.steps_per_round
+            cut[role], trained = cut_round(samples, self.roles[role], learner.replay, *sizes, key)
+            beside[role] = learner.demonstrations, key
             learner.objective.observe(mean_reward(turns))
             metrics |= trained
-        steps = self.planner.steps(cut, lambda role, i: self.learners[role].demonstrations((*self._key(role), i)))
+        steps = self.planner.steps(cut, beside)
         self.counts.rounds += 1
         metrics |= {"round/generations": self.counts.generations, "round/tokens": sum(self.counts.tokens.values())}
         if result.solved:  # problems of the data set (SGS, figure 1)
@@ -65,9 +68,6 @@ class RoundLoop:
         self.buffer.samples = result.samples
         self.buffer.record("time/round", time.perf_counter() - start)
         return steps
-
-    def _key(self, role: str) -> tuple[object, ...]:
-        return (self.args.seed, "replay", self.counts.attempt, self.counts.rounds, role)
 
 
 class OptimizerSteps:
