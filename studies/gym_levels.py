@@ -179,6 +179,7 @@ def run(task: tuple[str, int, Path, int, bool]) -> None:
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.training.checkpoints import newest
+    from countdown_selfplay.training.rollouts import sampling_as
 
     args = JointSelfPlayConfig(
         str(folder),
@@ -216,7 +217,7 @@ def run(task: tuple[str, int, Path, int, bool]) -> None:
     trainer.remove_callback(transformers.PrinterCallback)
     if arm != "start":
         trainer.train(resume_from_checkpoint=newest(folder, 1) is not None)
-    with trainer.sampling_as("prover"):
+    with sampling_as(trainer.engine, "prover"):
         policy = trainer.policies.module, trainer.processing_class
         found = evaluate_prover(*policy, problems, domain, ANSWERS, (1, ANSWERS), max_new_tokens=12)
     rows = [row for row in trainer.state.log_history if "round/generations" in row]

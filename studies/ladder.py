@@ -188,7 +188,9 @@ def demonstrated(model: str, steps: int, seed: int, folder: Path, each: int) -> 
 
 
 def measured_of(trainer: Any, each: int) -> dict[str, Any]:
-    with trainer.sampling_as("prover"):
+    from countdown_selfplay.training.rollouts import sampling_as
+
+    with sampling_as(trainer.engine, "prover"):
         return measured(trainer.policies.module, trainer.processing_class, each)
 
 

@@ -117,6 +117,7 @@ def run(task: tuple[str, int, str, int]) -> None:
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.tiny import TINY_MODEL_PATH
     from countdown_selfplay.training.checkpoints import newest
+    from countdown_selfplay.training.rollouts import sampling_as
 
     settings = {**COMMON, "number_high": number_high, **ARMS[arm]}
     args = JointSelfPlayConfig(output_dir=str(folder), seed=seed, **as_fields(settings))
@@ -137,7 +138,7 @@ def run(task: tuple[str, int, str, int]) -> None:
     trainer.train(resume_from_checkpoint=newest(folder, 1) is not None)
     seconds = sum(json.loads(line).get("step_time", 0.0) for line in (folder / "metrics.jsonl").open())
     sampling: dict[str, Any] = dict(n=ANSWERS, ks=(1, 8, 16), max_new_tokens=args.max_completion_length)
-    with trainer.sampling_as("prover"):
+    with sampling_as(trainer.engine, "prover"):
         policy = trainer.policies.module, trainer.processing_class
         found = evaluate_prover(*policy, held_out, domain, **sampling)
         again = evaluate_prover(*policy, withheld, domain, **sampling) if arm in CORE else None

@@ -160,6 +160,7 @@ def train(
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.tiny import TINY_MODEL_PATH
     from countdown_selfplay.training.checkpoints import newest
+    from countdown_selfplay.training.rollouts import sampling_as
     from countdown_selfplay.warm_starts.cli.solve_rates import collect, new_problems
 
     recipe, changes, of_proposer = ARMS[arm]
@@ -185,7 +186,7 @@ def train(
     resumed = newest(folder, 1) is not None
     trainer.train(resume_from_checkpoint=resumed)
     policy = trainer.policies.module, trainer.processing_class
-    with trainer.sampling_as("prover"):
+    with sampling_as(trainer.engine, "prover"):
         tokens = args.max_completion_length
         found = evaluate_prover(*policy, scored, domain, n=ANSWERS, ks=KS, max_new_tokens=tokens)
         if arm == "rloo":

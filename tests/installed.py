@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from countdown_selfplay.cli.commands import COMMANDS
+from countdown_selfplay.cli.eval import TASKS
 from countdown_selfplay.cli.recipes import played_by
 from countdown_selfplay.packages import BESIDE, CALLED, MODELS, PARTS, absent_names, absent_package
 
@@ -10,6 +11,7 @@ MISSING = {package for package in BESIDE if absent_package(package)}
 PLACES = [{name: how.module for name, how in COMMANDS.items()}, *PARTS.values()]
 PLACES += [{f"--{name}": place for name, place in CALLED.items()}]
 PLACES += [{name: model.folder.replace("/", ".") for name, model in MODELS.items()}]
+PLACES += [dict.fromkeys((*TASKS[1:], "--items", "--step_set", "--revisions"), "lab")]  # of `eval`
 ABSENT = set().union(*map(absent_names, PLACES))
 """Commands, options, models and parts of packages that are not installed."""
 PAGE = set() if "lab" in MISSING else {"report.html"}

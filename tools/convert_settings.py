@@ -229,13 +229,15 @@ def converted_yaml(text: str, base: str = BASE, processes: int = 1) -> str:
 
 def count_rounds(folder: Path) -> None:
     """The logs of a run that counted optimizer steps, in rounds."""
-    run = json.loads((folder / "run.json").read_text())
+    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     each = 1 if run.get("counts") == "rounds" else run["config"].get("steps_per_round") or 1
-    for name in ("metrics.jsonl", "samples.jsonl") if each > 1 else ():
-        lines = map(json.loads, (folder / name).read_text(encoding="utf-8").splitlines())
-        text = "".join(json.dumps(line | {"step": line["step"] // each}) + "\n" for line in lines)
-        (folder / name).write_text(text, encoding="utf-8")
-    (folder / "run.json").write_text(json.dumps(run | {"counts": "rounds"}, indent=2) + "\n")
+    texts = {folder / "run.json": json.dumps(run | {"counts": "rounds"}, indent=2) + "\n"}
+    for path in (folder / "metrics.jsonl", folder / "samples.jsonl"):
+        lines = map(json.loads, path.read_text(encoding="utf-8").splitlines() if each > 1 and path.exists() else ())
+        if rounds := "".join(json.dumps(line | {"step": line["step"] // each}) + "\n" for line in lines):
+            texts[path] = rounds
+    for path, text in texts.items():  # run.json first: a second call divides no more
+        path.write_text(text, encoding="utf-8")
 
 
 def rewrite(path: Path, base: str) -> None:

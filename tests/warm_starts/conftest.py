@@ -1,3 +1,3 @@
-"""In a process that has loaded torch no command says that it loads it, whichever test comes first."""
+"""The fixtures of tests/cli, which calls commands in process."""
 
 from tests.cli.conftest import refused, run, shown  # noqa: F401

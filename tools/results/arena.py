@@ -1,4 +1,4 @@
-"""The tables of docs/results/arena.md, from the standings that `countdown-selfplay arena --table` writes."""
+"""The tables of docs/results/arena.md and arena_tables.md, from the standings that `arena --table` writes."""
 
 from __future__ import annotations
 

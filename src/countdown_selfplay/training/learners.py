@@ -19,7 +19,7 @@ from ..objectives.base import Objective, Replay
 from ..random_state import seed_from
 from .checkpoints import check_state, refuse_class
 from .losses import RoleLoss
-from .plan import REFERENCE, Sample, by_answer, equal_steps
+from .plan import REFERENCE, Sample, by_answer, equal_steps, filled_steps
 
 Answer = Sequence[Sample]
 """Answer in a replay queue: one sample, or the moves of an episode."""
@@ -199,6 +199,23 @@ class Learner:
     episodes: bool = False
     """Whether the player's answers are given in moves."""
     demonstrations: Demonstrations | None = None
+
+    def cut(
+        self, samples: list[Sample], settings: Role, round_: int, most: int, key: tuple[object, ...]
+    ) -> tuple[list[list[Sample]], dict[str, Any]]:
+        """Return the samples of each optimizer step of a round, and metrics. `samples`: the player's in round `round_`
+        of all processes; `most`: `steps_per_round`; `key`: of the seed."""
+        role, size, replay, metrics = settings.role, settings.sequences_per_step, self.replay, dict[str, Any]()
+        if replay is not None:
+            steps = replay.steps(samples, round_, most if replay.buys_steps or not size else 1, key)
+            metrics = replay.logged(role)
+            samples = [sample for step in steps for sample in step]
+        if size and not (replay and replay.buys_steps):
+            steps = filled_steps(samples, size, most, seed_from(*key, "sequences"))
+        elif replay is None:
+            steps = equal_steps(samples, most, seed_from(*key, "windows", 0))
+        trained = sum(len({sample.answer for sample in step if sample.trained}) for step in steps)
+        return steps, metrics | ({f"{role}/steps": len(steps)} if size else {}) | {f"{role}/trained_samples": trained}
 
 
 def learners_of(

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..config import Role
 from ..contract.episodes import Episodes
 from ..contract.round import Rollout, Turn
-from ..random_state import seed_from
 
 REFERENCE = "ref_per_token_logps"
 LOGPS = ("old_per_token_logps", "sampling_per_token_logps", REFERENCE)
@@ -113,15 +111,14 @@ def collate(
     """Build a micro-batch of B rows with TRL's names; prompts are padded on the left, completions on the right.
     `completion_mask` is 1 on trained tokens, `sft_mask` (if a row is imitated) on those of the supervised term;
     `sequence`, (B), is as in LossInputs. `group_tokens`: group -> number of its trained tokens."""
-    width, length = max(len(s.prompt) for s in samples), max(1, *(s.tokens for s in samples))
-    left, right = (len(samples), width), (len(samples), length)
+    width, count = max(len(s.prompt) for s in samples), len(samples)
+    left, right = (count, width), (count, max(1, *(s.tokens for s in samples)))
     arrays = {name: np.zeros(left, np.int64) for name in ("prompt_ids", "prompt_mask")}
     arrays |= {name: np.zeros(right, np.int64) for name in ("completion_ids", "completion_mask")}
     if any(sample.imitated for sample in samples):
         arrays["sft_mask"] = np.zeros(right, np.int64)
     for name in LOGPS:
-        kinds = [s.logps[name].dtype for s in samples if name in s.logps]
-        if kinds:
+        if kinds := [s.logps[name].dtype for s in samples if name in s.logps]:
             arrays[name] = np.zeros(right, kinds[0])
     for i, sample in enumerate(samples):
         start, end = width - len(sample.prompt), sample.tokens
@@ -216,24 +213,6 @@ def filled_steps(samples: Sequence[Sample], size: int, most: int, seed: int) -> 
     units = _units(answers, size)
     each = max(size * len(units) // max(len(answers), 1), 1)
     return _drawn(units, [*range(0, len(units), each), len(units)], seed)
-
-
-def cut_round(
-    samples: list[Sample], settings: Role, replay: Any, round_: int, most: int, key: tuple[object, ...]
-) -> tuple[list[list[Sample]], dict[str, Any]]:
-    """Return the samples of each of a player's optimizer steps in a round, and metrics. `samples`: those of all
-    processes in round `round_`; `replay`: its ReplayQueue or None; `most`: `steps_per_round`; `key`: of the seed."""
-    role, size, metrics = settings.role, settings.sequences_per_step, dict[str, Any]()
-    if replay is not None:
-        steps = replay.steps(samples, round_, most if replay.buys_steps or not size else 1, key)
-        metrics = replay.logged(role)
-        samples = [sample for step in steps for sample in step]
-    if size and not (replay and replay.buys_steps):
-        steps = filled_steps(samples, size, most, seed_from(*key, "sequences"))
-    elif replay is None:
-        steps = equal_steps(samples, most, seed_from(*key, "windows", 0))
-    trained = sum(len({sample.answer for sample in step if sample.trained}) for step in steps)
-    return steps, metrics | ({f"{role}/steps": len(steps)} if size else {}) | {f"{role}/trained_samples": trained}
 
 
 def _drawn(units: list[list[Sample]], ends: Sequence[int], seed: int) -> list[list[Sample]]:

@@ -16,7 +16,7 @@ from ..contract.domain import Row
 from ..contract.round import RoundResult, mean_reward
 from ..distributed.ddp import Engine
 from .losses import log_probs, pass_loss
-from .plan import Pass, Sample, Step, cut_round, planner_of, samples_of
+from .plan import Pass, Sample, Step, planner_of, samples_of
 from .rollouts import completion_table
 from .round import PlayedRound
 
@@ -53,7 +53,7 @@ class RoundLoop:
             samples = self.processes.gather(samples_of(turns, self.counts.rounds, self.processes.rank << 40))
             key = (self.args.seed, "replay", self.counts.attempt, self.counts.rounds, role)
             sizes = self.counts.rounds, self.args.steps_per_round
-            cut[role], trained = cut_round(samples, self.roles[role], learner.replay, *sizes, key)
+            cut[role], trained = learner.cut(samples, self.roles[role], *sizes, key)
             beside[role] = learner.demonstrations, key
             learner.objective.observe(mean_reward(turns))
             metrics |= trained

@@ -1,4 +1,4 @@
-# Tests: countdown/rows.py, data/anchors.py, countdown/problem.py
+# Tests: data/anchors.py, countdown/problem.py
 """Problems, their identity, and files with the schemas of the two public data sets, read as a run reads them."""
 
 import json
