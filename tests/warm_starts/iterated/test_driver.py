@@ -1,4 +1,4 @@
-# Tests: warm_starts/iterated/driver.py, countdown/critique.py, lab/critics/win_rates.py
+# Tests: warm_starts/iterated/driver.py, warm_starts/iterated/log.py, countdown/critique.py, lab/critics/win_rates.py
 """Two iterations of the Critic-Discernment Game with the tiny model: what lies in the folder, and runs that die."""
 
 import json
